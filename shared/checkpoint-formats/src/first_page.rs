@@ -16,22 +16,16 @@ pub(crate) fn is_zero(start: &[u8]) -> bool {
 pub(crate) fn must_have_mark(ending: &str) -> bool {
     matches!(
         ending,
-        "arrow"
-            | "bz2"
-            | "feather"
-            | "gguf"
+        "bz2"
             | "gz"
             | "h5"
             | "hdf5"
             | "joblib"
             | "keras"
             | "lz4"
-            | "mat"
             | "msgpack"
             | "npy"
             | "npz"
-            | "onnx"
-            | "parquet"
             | "pickle"
             | "pkl"
             | "pt"

@@ -4,29 +4,25 @@
 //! memory is bounded, whatever lengths the file states.
 //!
 //! Judged to their end: zip (PyTorch, NumPy, Keras), gzip, zlib, bzip2, xz, Zstandard and LZ4, all with their checksums;
-//! safetensors, HDF5, NumPy's arrays, pickles, MessagePack (Flax), GGUF, Parquet, Arrow and Feather, SQLite, tar, JSON and
-//! its lines, UBJSON (XGBoost), LightGBM's text, and TensorFlow's checkpoints, the data by the index beside them.
+//! safetensors, HDF5, NumPy's arrays, pickles, MessagePack (Flax), SQLite, tar, JSON and its lines, UBJSON (XGBoost),
+//! LightGBM's text, and TensorFlow's checkpoints, the data by the index beside them.
 //!
-//! Judged only where a part is cut off, since nothing states the end: PyTorch's files from before it used zip, `joblib`
-//! without compression, and MATLAB's version 5. An ONNX model is whole with its graph and operators.
+//! Judged only where a part is cut off, since nothing states the end: PyTorch's files from before it used zip, and
+//! `joblib` without compression.
 //!
-//! Not judged: plain numbers, and formats that are not listed here.
+//! Not judged: plain numbers, and formats that are not listed here, such as those of tables and of exported models. A
+//! training that fails on such a file goes back by one checkpoint.
 
-mod arrow;
 mod bzip2;
 mod first_page;
-mod gguf;
 mod gzip;
 mod hdf5;
 mod json;
 mod lightgbm;
 mod lz4;
-mod matlab;
 mod members;
 mod msgpack;
 mod npy;
-mod onnx;
-mod parquet;
 mod pickle;
 mod safetensors;
 mod source;
@@ -70,9 +66,7 @@ impl From<bool> for Completeness {
 /// A format, as the beginning of a file and its name show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Format {
-    Arrow,
     Bzip2,
-    Gguf,
     Gzip,
     /// The superblock stands at this offset.
     Hdf5(u64),
@@ -82,11 +76,8 @@ enum Format {
     /// Zeros stand in place of its mark.
     Lost,
     Lz4,
-    Matlab,
     MessagePack,
     Npy,
-    Onnx,
-    Parquet,
     /// True where the first operation states the protocol.
     Pickle(bool),
     Safetensors,
@@ -125,9 +116,7 @@ pub fn completeness_by(path: &Path, open: Open<'_>) -> io::Result<Completeness> 
     let Some(format) = format(&mut source, &ending)? else { return Ok(Completeness::Unknown) };
     let source = &mut source;
     match format {
-        Format::Arrow => arrow::completeness(source),
         Format::Bzip2 => bzip2::completeness(source),
-        Format::Gguf => gguf::completeness(source),
         Format::Gzip => gzip::completeness(source),
         Format::Hdf5(at) => hdf5::completeness(source, at),
         Format::Json => json::one_value(source, ending == "json"),
@@ -135,11 +124,8 @@ pub fn completeness_by(path: &Path, open: Open<'_>) -> io::Result<Completeness> 
         Format::LightGbm => lightgbm::completeness(source),
         Format::Lost => Ok(Completeness::Torn),
         Format::Lz4 => lz4::completeness(source),
-        Format::Matlab => matlab::completeness(source),
         Format::MessagePack => msgpack::completeness(source),
         Format::Npy => npy::completeness(source),
-        Format::Onnx => onnx::completeness(source),
-        Format::Parquet => parquet::completeness(source),
         Format::Pickle(has_protocol) => pickle::completeness(source, 0, has_protocol),
         Format::Safetensors => safetensors::completeness(source),
         Format::Sqlite => sqlite::completeness(source, path, open),
@@ -182,7 +168,7 @@ fn format(source: &mut Source, ending: &str) -> io::Result<Option<Format>> {
         return Ok(Some(format));
     }
     Ok(match ending {
-        "h5" | "hdf5" | "mat" => hdf5::behind_a_user_block(source)?.map(Format::Hdf5),
+        "h5" | "hdf5" => hdf5::behind_a_user_block(source)?.map(Format::Hdf5),
         _ => None,
     })
 }
@@ -199,10 +185,6 @@ fn by_mark(start: &[u8], ending: &str) -> Option<Format> {
         [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => Format::Npy,
         _ if start.starts_with(hdf5::SIGNATURE) => Format::Hdf5(0),
         _ if start.starts_with(sqlite::MAGIC) => Format::Sqlite,
-        _ if parquet::has_magic(start) => Format::Parquet,
-        _ if arrow::has_magic(start) => Format::Arrow,
-        _ if start.starts_with(gguf::MAGIC) => Format::Gguf,
-        _ if matlab::has_header(start) => Format::Matlab,
         _ if lightgbm::has_start(start) => Format::LightGbm,
         [0x80, 2..=5, ..] => Format::Pickle(true),
         _ if tar::is_tar(start, ending) => Format::Tar,
@@ -216,7 +198,6 @@ fn by_name(start: &[u8], ending: &str) -> Option<Format> {
         ("safetensors", _) => Format::Safetensors,
         ("pkl" | "pickle" | "joblib" | "z", _) if zlib::is_header(start) => Format::Zlib,
         ("msgpack", _) if msgpack::looks_like(start) => Format::MessagePack,
-        ("onnx", [onnx::FIRST, ..]) => Format::Onnx,
         ("ubj", _) if ubjson::looks_like(start) => Format::UbJson,
         ("index", _) if tensorflow::looks_like(start) => Format::TensorFlow,
         _ if safetensors::looks_like(start) => Format::Safetensors,
@@ -234,7 +215,7 @@ fn behind_zeros(source: &mut Source, ending: &str) -> io::Result<Option<Format>>
         // A journal may have its first page.
         return Ok(Some(Format::Sqlite));
     }
-    if matches!(ending, "h5" | "hdf5" | "mat")
+    if matches!(ending, "h5" | "hdf5")
         && let Some(at) = hdf5::behind_a_user_block(source)?
     {
         return Ok(Some(Format::Hdf5(at)));

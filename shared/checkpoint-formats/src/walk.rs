@@ -29,7 +29,7 @@ pub(crate) struct Walk<'a> {
     reader: Reader<'a>,
     pub(crate) at: u64,
     /// The file's length.
-    pub(crate) bytes: u64,
+    bytes: u64,
 }
 
 impl<'a> Walk<'a> {

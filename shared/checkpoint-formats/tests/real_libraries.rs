@@ -55,5 +55,5 @@ fn what_libraries_refuse_is_not_whole_and_what_they_write_is_not_torn() {
         eprintln!("{format}: {}", shown.join(", "));
     }
     assert_eq!(wrong, [""; 0]);
-    assert!(table.iter().filter(|written| written.whole).count() >= 70);
+    assert!(table.iter().filter(|written| written.whole).count() >= 65);
 }

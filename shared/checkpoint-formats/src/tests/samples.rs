@@ -193,10 +193,6 @@ pub(super) fn tar_of(data: &[u8]) -> Vec<u8> {
     [tar_member(b'0', data), tar_member(b'5', b""), tar_member(b'0', data), vec![0; 1024]].concat()
 }
 
-pub(super) fn parquet_of(data: &[u8]) -> Vec<u8> {
-    [b"PAR1".as_slice(), data, &40_u32.to_le_bytes(), b"PAR1"].concat()
-}
-
 /// Whole files, and the length from which on every truncation of them is torn: shorter ones may be unknown.
 pub(super) fn files(data: &[u8]) -> Vec<(&'static str, Vec<u8>, usize)> {
     vec![
@@ -221,17 +217,12 @@ pub(super) fn files(data: &[u8]) -> Vec<(&'static str, Vec<u8>, usize)> {
         ("v1.h5", hdf5_of(1, 0, data), 8),
         ("v2.h5", hdf5_of(2, 0, data), 8),
         ("v3.h5", hdf5_of(3, 0, data), 8),
-        ("user_block.mat", [vec![b'M'; 512], hdf5_of(0, 512, data)].concat(), usize::MAX),
+        ("user_block.h5", [vec![b'U'; 512], hdf5_of(0, 512, data)].concat(), usize::MAX),
         ("study.db", sqlite_of(3), 16),
         ("state.json", br#"{"epoch": 3, "best": [0.5, -1e-3, "x\u00e9", true]}"#.to_vec(), 1),
         ("log.jsonl", b"{\"epoch\": 1}\n{\"epoch\": [2.5]}\n".to_vec(), usize::MAX),
         ("anything", br#"[{"epoch": 3}]"#.to_vec(), usize::MAX),
-        ("table.parquet", parquet_of(data), 4),
         ("checkpoint.msgpack", msgpack_of(data), 1),
-        ("model.gguf", gguf_of(data), 4),
-        ("model.onnx", onnx_of(data), usize::MAX),
-        ("table.feather", arrow_of(b"ARROW1", data), 6),
-        ("old.feather", arrow_of(b"FEA1", data), 6),
         ("ckpt-1.index", tensorflow_of(data), 5),
         ("model.ubj", ubjson_of(data), 1),
         ("model.txt", lightgbm_of(), usize::MAX),
@@ -243,43 +234,6 @@ fn msgpack_of(data: &[u8]) -> Vec<u8> {
     let length = u32::try_from(data.len()).unwrap().to_be_bytes();
     let start = b"\x82\xa4step\x03\xa6params\xde\x00\x02\xa1w\xc9".as_slice();
     [start, &length, b"\x01", data, b"\xd9\x01b\x93\xca\x3f\x80\0\0\xc0\xff"].concat()
-}
-
-pub(super) fn gguf_string(text: &str) -> Vec<u8> {
-    [&(text.len() as u64).to_le_bytes(), text.as_bytes()].concat()
-}
-
-/// Metadata of each shape, and two tensors after an alignment of 64: bytes, and two blocks of `Q8_0`.
-fn gguf_of(data: &[u8]) -> Vec<u8> {
-    let (four, eight) = (|number: u32| number.to_le_bytes(), |number: u64| number.to_le_bytes());
-    let mut content = [b"GGUF".as_slice(), &four(3), &eight(2), &eight(4)].concat();
-    content.extend([gguf_string("general.alignment"), four(4).to_vec(), four(64).to_vec()].concat());
-    content.extend([gguf_string("name"), four(8).to_vec(), gguf_string("tiny")].concat());
-    content.extend([gguf_string("tokens"), four(9).to_vec(), four(8).to_vec(), eight(1).to_vec()].concat());
-    content.extend(gguf_string("a"));
-    content.extend([gguf_string("sizes"), four(9).to_vec(), four(5).to_vec(), eight(2).to_vec(), vec![1; 8]].concat());
-    let packed_at = data.len().next_multiple_of(64);
-    for (name, kind, length, offset) in [("w", 24, data.len(), 0), ("q", 8, 64, packed_at)] {
-        content.extend([gguf_string(name), four(1).to_vec(), eight(length as u64).to_vec()].concat());
-        content.extend([four(kind).as_slice(), &eight(offset as u64)].concat());
-    }
-    let start = content.len().next_multiple_of(64);
-    content.resize(start, 0);
-    content.extend(data);
-    content.resize(start + packed_at, 0);
-    content.extend([7; 68]);
-    content
-}
-
-/// Version, producer, a graph of `data`, and at last the operators: no shorter message has them all.
-pub(super) fn onnx_of(data: &[u8]) -> Vec<u8> {
-    let length = data.len();
-    let graph = [(length & 0x7f) as u8 | 0x80, (length >> 7) as u8 & 0x7f | 0x80, (length >> 14) as u8];
-    [b"\x08\x0a\x12\x02pt\x3a".as_slice(), &graph, data, b"\x42\x02\x10\x1c"].concat()
-}
-
-fn arrow_of(mark: &[u8], data: &[u8]) -> Vec<u8> {
-    [mark, data, &40_u32.to_le_bytes(), mark].concat()
 }
 
 /// A block of `data`, an empty list of other blocks, an index, and the footer.
@@ -326,16 +280,4 @@ pub(super) fn lightgbm_of() -> Vec<u8> {
     let trees = "tree\nversion=v4\ntree_sizes=9\n\nTree=0\nnum_leaves=1\n\nend of trees\n";
     let rest = "\nparameters:\n[boosting: gbdt]\n\nend of parameters\n\npandas_categorical:null\n";
     [trees, rest].concat().into_bytes()
-}
-
-/// Two variables.
-pub(super) fn matlab_of(data: &[u8]) -> Vec<u8> {
-    let mut content = b"MATLAB 5.0 MAT-file".to_vec();
-    content.resize(124, b' ');
-    content.extend(b"\x00\x01IM");
-    for kind in [14_u32, 15] {
-        content.extend([kind.to_le_bytes(), u32::try_from(data.len()).unwrap().to_le_bytes()].concat());
-        content.extend(data);
-    }
-    content
 }

@@ -23,11 +23,9 @@ def optional(name):
         return None
 
 
-names = ["numpy", "h5py", "safetensors.numpy", "pyarrow.parquet", "pyarrow.feather", "joblib"]
-numpy, h5py, safetensors, parquet, feather, joblib = map(importlib.import_module, names)
-zstandard, lz4, msgpack, gguf, onnx = map(importlib.import_module, ["zstandard", "lz4.frame", "msgpack", "gguf", "onnx"])
-names = ["torch", "keras", "flax.serialization", "scipy.io", "tensorflow"]
-torch, keras, flax, scipy, tensorflow = map(optional, names)
+names = ["numpy", "h5py", "safetensors.numpy", "joblib", "zstandard", "lz4.frame", "msgpack"]
+numpy, h5py, safetensors, joblib, zstandard, lz4, msgpack = map(importlib.import_module, names)
+torch, keras, flax, tensorflow = map(optional, ["torch", "keras", "flax.serialization", "tensorflow"])
 
 
 def read(path, mode="rb"):
@@ -130,40 +128,6 @@ def load_zstd(path):
     assert decompressor.eof
 
 
-def save_gguf(path):
-    writer = gguf.GGUFWriter(path, "llama")
-    writer.add_custom_alignment(64)
-    writer.add_array("tokenizer.ggml.tokens", [f"token-{i}" for i in range(300)])
-    writer.add_array("sizes", [1, 2, 3])
-    writer.add_tensor("w", w)
-    packed = numpy.random.default_rng(1).random((8, 64), dtype="float32")
-    writer.add_tensor("q", gguf.quants.quantize(packed, gguf.GGMLQuantizationType.Q8_0),
-                      raw_dtype=gguf.GGMLQuantizationType.Q8_0)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-
-
-def load_gguf(path):
-    for tensor in gguf.GGUFReader(path).tensors:
-        tensor.data.sum()
-
-
-def save_onnx(path):
-    helper, number = onnx.helper, onnx.TensorProto.FLOAT
-    weights = helper.make_tensor("w", number, w.shape, w.tobytes(), raw=True)
-    infos = [helper.make_tensor_value_info(name, number, shape) for name, shape in [("x", (1, 3)), ("y", (1, 500))]]
-    graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"])], "graph", infos[:1], infos[1:], [weights])
-    model = helper.make_model(graph, producer_name="test")
-    helper.set_model_props(model, {"epoch": "3"})
-    onnx.save(model, path)
-
-
-def load_onnx(path):
-    onnx.checker.check_model(onnx.load(path))
-
-
 def save_tensorflow(path):
     variables = {f"v{i}": tensorflow.Variable(w * i) for i in range(40)}
     tensorflow.train.Checkpoint(**variables).write(path.rsplit(".", 1)[0])
@@ -244,20 +208,10 @@ for version in ["earliest", "v108", "v110", "latest"]:
 for version in ["earliest", "latest"]:
     cases.append(("hdf5", f"user_block-{version}.h5",
                   lambda f, v=version: save_h5(f, libver=v, userblock_size=1024), load_h5))
-epochs = importlib.import_module("pyarrow").table({"e": list(range(500))})
-cases.append(("parquet", "table.parquet", lambda f: parquet.write_table(epochs, f), parquet.read_table))
-cases.append(("arrow", "table.feather", lambda f: feather.write_feather(epochs, f), feather.read_table))
-cases.append(("arrow", "old.feather", lambda f: feather.write_feather(epochs, f, version=1), feather.read_table))
 cases.append(("msgpack", "state.msgpack", lambda f: write(f, msgpack.packb(state)), lambda f: msgpack.unpackb(read(f))))
 if flax:
     cases.append(("msgpack", "flax.msgpack", lambda f: write(f, flax.to_bytes({"step": 3, "params": {"w": w}})),
                   lambda f: flax.msgpack_restore(read(f))))
-cases.append(("gguf", "model.gguf", save_gguf, load_gguf))
-cases.append(("onnx", "model.onnx", save_onnx, load_onnx))
-if scipy:
-    for packed in [False, True]:
-        cases.append(("matlab", f"packed-{packed}.mat", lambda f, p=packed: scipy.savemat(
-            f, {"w": w, "epoch": 3, "name": "a", "objects": {"x": w}}, do_compression=p), scipy.loadmat))
 if tensorflow:
     for name in ["ckpt-1.index", "ckpt-2.data-00000-of-00001"]:
         cases.append(("tensorflow", name, save_tensorflow, load_tensorflow))
