@@ -1,5 +1,7 @@
 //! Rows that may be sorted by their values, as a table of the best epochs is: the last one is not the newest then.
 
+use std::collections::BTreeSet;
+
 use spotsweep_protocol::metric::Source;
 
 use crate::figures::differ;
@@ -32,14 +34,16 @@ pub(crate) fn in_order(rows: &mut [Logged], order: Order, named: &Named) {
     let readings: Vec<(Option<f64>, Value)> =
         rows.iter().filter_map(|row| Some((row.step, row.values.get(place(row, named)?)?.clone()))).collect();
     let values = || readings.iter().map(|(_, reading)| reading.value);
-    let is_sorted =
-        is_inserted || values().is_sorted_by(|one, next| one >= next) || values().is_sorted_by(|one, next| one <= next);
+    let is_sorted = is_inserted || are_sorted(values());
     let ([(_, first), ..], [.., (_, last)]) = (&readings[..], &readings[..]) else { return };
     if !is_sorted || !differ(first.value, last.value) {
         return;
     }
     let Some(mut steps) = readings.iter().map(|(step, _)| *step).collect::<Option<Vec<f64>>>() else {
-        add_reading(rows, first, named);
+        // A short training may improve in every way at each epoch: its columns are all sorted.
+        if is_inserted || has_unsorted(rows, named) {
+            add_reading(rows, first, named);
+        }
         return;
     };
     let falls = steps.windows(2).filter(|pair| matches!(pair, [one, next] if next < one)).count();
@@ -56,7 +60,18 @@ pub(crate) fn in_order(rows: &mut [Logged], order: Order, named: &Named) {
     }
 }
 
-/// Where the named metric stands in a row.
+fn are_sorted(values: impl Iterator<Item = f64> + Clone) -> bool {
+    values.clone().is_sorted_by(|one, next| one >= next) || values.is_sorted_by(|one, next| one <= next)
+}
+
+/// Whether another column is not sorted.
+fn has_unsorted(rows: &[Logged], named: &Named) -> bool {
+    let all = || rows.iter().flat_map(|row| &row.values).filter(|value| !named.is(&value.name));
+    let names: BTreeSet<&str> = all().map(|value| value.name.as_str()).collect();
+    names.into_iter().any(|name| !are_sorted(all().filter(|value| value.name == name).map(|value| value.value)))
+}
+
+/// The place of the named metric in a row.
 fn place(row: &Logged, named: &Named) -> Option<usize> {
     row.values.iter().rposition(|value| named.is(&value.name) && value.source > Source::OfTraining)
 }
@@ -87,8 +102,8 @@ mod tests {
             (AT_ONCE, &[(Some(1.0), &[0.9]), (Some(2.0), &[0.5])], &[0.5]),
             (AT_ONCE, &[(Some(1.0), &[0.5]), (Some(2.0), &[0.6]), (Some(1.0), &[0.7])], &[0.7]),
             (AT_ONCE, &[(Some(3.0), &[0.5]), (Some(2.0), &[0.9]), (Some(1.0), &[0.7])], &[0.7]),
-            // Nothing counts the rows.
-            (AT_ONCE, &[(None, &[0.9]), (None, &[0.7]), (None, &[0.5])], &[0.9, 0.5]),
+            // Nothing counts the rows, and no other column shows that they are sorted.
+            (AT_ONCE, &[(None, &[0.9]), (None, &[0.7]), (None, &[0.5])], &[0.5]),
             (AT_ONCE, &[(None, &[0.9]), (None, &[0.5]), (None, &[0.7])], &[0.7]),
             (Order::Inserted(1), &[(None, &[0.9]), (None, &[0.7]), (None, &[0.8])], &[0.8]),
         ];
