@@ -1,4 +1,6 @@
-//! Which of the files that are named like logs are logs, and which are states that a training starts from.
+//! How files change from one sealed version to the next.
+//!
+//! Which of the files that are named like logs are logs, and which are states that a training starts from?
 //!
 //! A training appends to a log, and writes a state anew. So two sealed versions of one file show which of the two it is: a
 //! log begins with its earlier version. Until then it is not known, and a version is kept as of any checkpoint.
@@ -16,6 +18,10 @@ pub(crate) enum Change {
     /// It was written anew.
     #[serde(rename = "rewritten")]
     Rewritten,
+    /// Another file was put in its place. It may have much in common with the one before, such as CatBoost's snapshots, but
+    /// none of its sectors. Not noted of a file that is named like a log.
+    #[serde(rename = "replaced")]
+    Replaced,
 }
 
 /// Whether a file is known to be a log: it is never put aside, and no version of it is kept.
