@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::names::{is_event_file, is_log_name};
+use crate::names::{is_library_log, is_log_name};
 
 /// How a file has changed between two seals of one attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,7 +26,7 @@ pub(crate) enum Change {
 
 /// Whether a file is known to be a log: it is never put aside, and no version of it is kept.
 pub(crate) fn is_log(path: &str, change: Option<Change>) -> bool {
-    is_event_file(path) || change == Some(Change::Appended)
+    is_library_log(path) || change == Some(Change::Appended)
 }
 
 /// Whether a file may be a log: it is named like one, and was not seen to be rewritten.
