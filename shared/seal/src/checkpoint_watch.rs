@@ -160,7 +160,13 @@ mod tests {
             }
             let disk = MountedDisk::below(workspace.path());
             let (mut sealer, _) = Sealer::resume(&disk, workspace.path(), 1, true, |_| ()).unwrap();
-            let logs = ["train.txt", "time_left.tsv", "events.out.tfevents.1.host.1.0"];
+            let logs = [
+                "train.txt",
+                "time_left.tsv",
+                "catboost_training.json",
+                "events.out.tfevents.1.host.1.0",
+                "a.tfevents",
+            ];
             let write_logs = |step: usize| {
                 logs.iter().for_each(|log| fs::write(folder.join(log), "1\n".repeat(step)).unwrap());
             };

@@ -13,7 +13,7 @@ use crate::content::{has_content, looks_torn, small_text};
 use crate::disk::{Disk, Stamp};
 use crate::files::{newest_group, walk};
 use crate::groups::Groups;
-use crate::names::{checkpoint, file_name, is_log_name, number};
+use crate::names::{checkpoint, file_name, is_library_log, is_log_name, number};
 use crate::pointers::names_one;
 use crate::shape::shape;
 
@@ -81,13 +81,15 @@ pub fn collected(disk: &dyn Disk, folder: &Path, which: Checkpoints) -> io::Resu
     Ok(Collected { files, newest, links })
 }
 
-/// The files of the newest checkpoint alone.
+/// The files of the newest checkpoint alone. The logs of libraries are none, though nothing else is there.
 fn latest(
     files: &BTreeMap<String, Stamp>,
     content: &BTreeMap<String, Stamp>,
     is_complete: &dyn Fn(&str, Stamp) -> io::Result<bool>,
 ) -> io::Result<BTreeSet<String>> {
-    for (candidates, with_folder) in [(content, true), (content, false), (files, false)] {
+    let others = files.iter().filter(|(path, _)| !is_library_log(path)).map(|(path, stamp)| (path.clone(), *stamp));
+    let others: BTreeMap<_, _> = others.collect();
+    for (candidates, with_folder) in [(content, true), (content, false), (&others, false)] {
         let newest = newest_complete(files, candidates.clone(), with_folder, is_complete)?;
         if !newest.is_empty() {
             return Ok(newest);

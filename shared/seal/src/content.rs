@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use spotsweep_checkpoint_formats::{Completeness, is_model_text};
 
 use crate::disk::Disk;
-use crate::names::{file_name, is_event_file, is_log_name, is_pointer_name};
+use crate::names::{file_name, is_library_log, is_log_name, is_pointer_name};
 
 const READ_BYTES: usize = 1024 * 1024;
 /// Endings of the names of files that are never empty: they hold weights or a state, in a format that has at least a
@@ -51,7 +51,7 @@ pub(crate) fn has_content(disk: &dyn Disk, path: &Path, name: &str, bytes: u64) 
 /// Whether a file that is named like a log has the format of a state. Lines of JSON are that of a log.
 pub(crate) fn has_format(disk: &dyn Disk, path: &Path, name: &str) -> bool {
     let is_known = || matches!(disk.completeness(path), Ok(Completeness::Whole | Completeness::Torn));
-    !is_event_file(name) && !file_name(name).to_ascii_lowercase().ends_with(".jsonl") && is_known()
+    !is_library_log(name) && !file_name(name).to_ascii_lowercase().ends_with(".jsonl") && is_known()
 }
 
 /// Whether a file is a mark or a pointer: empty, or a short text. One that cannot be read is none.

@@ -12,7 +12,7 @@ use crate::content::{hash, read_pair};
 use crate::disk::{Disk, is_full};
 use crate::files::{has_all, kinds, walk};
 use crate::groups::Groups;
-use crate::logs::may_be_log;
+use crate::logs::{Change, may_be_log};
 use crate::record::{Record, Sealed};
 
 /// The folder of what is kept.
@@ -116,7 +116,8 @@ pub(crate) fn versions<'a>(record: &'a Record, own: &Path, path: &str) -> Vec<(P
 }
 
 /// Whether the file at `path` has parts of an earlier version in it, or is the beginning of it: sectors that a lost
-/// instance had not written out, or an end. A file that has only grown is not, nor is a log that was begun again.
+/// instance had not written out, or an end. A file that has only grown is not, nor is a log that was begun again, nor one
+/// that the training replaces by another file.
 pub(crate) fn is_mixed(
     disk: &dyn Disk,
     checkpoints: &Path,
@@ -127,7 +128,8 @@ pub(crate) fn is_mixed(
     let file = checkpoints.join(path);
     let change = record.and_then(|record| record.change(path));
     let versions = record.map(|record| versions(record, own, path)).unwrap_or_default();
-    if versions.is_empty() || may_be_log(path, change) || !disk.may_mix(&file)? {
+    let is_replaced = change == Some(Change::Replaced);
+    if versions.is_empty() || is_replaced || may_be_log(path, change) || !disk.may_mix(&file)? {
         return Ok(false);
     }
     for (version, sealed) in versions {

@@ -13,6 +13,9 @@ const CHECKPOINT_FOLDERS: [&str; 8] =
 /// Endings of the names of logs, under which other programs write models and states.
 const LOGS: [&str; 5] = [".csv", ".jsonl", ".log", ".tsv", ".txt"];
 
+/// Names of the logs that CatBoost writes below its `train_dir`, besides event files.
+const CATBOOST_LOGS: [&str; 4] = ["catboost_training.json", "learn_error.tsv", "test_error.tsv", "time_left.tsv"];
+
 /// Names of pointer files: DeepSpeed's, MMEngine's, Megatron's and TensorFlow's.
 const POINTERS: [&str; 4] = ["latest", "last_checkpoint", "latest_checkpointed_iteration.txt", "checkpoint"];
 
@@ -98,15 +101,21 @@ pub(crate) fn is_latest_name(path: &str) -> bool {
     is_pointer_name(path) || ["last", "latest"].contains(&stem(path))
 }
 
-/// Whether a file has one of the names that TensorBoard gives its event files, and looks for. CatBoost's end there.
-pub(crate) fn is_event_file(path: &str) -> bool {
-    file_name(path).split_once(".tfevents").is_some_and(|(_, rest)| rest.is_empty() || rest.starts_with('.'))
+/// Whether only a library's log has such a name: the event files that TensorBoard looks for, CatBoost's logs, and the runs
+/// of W&B. They are written all the time, and no training starts from them.
+pub(crate) fn is_library_log(path: &str) -> bool {
+    let name = file_name(path);
+    // CatBoost's event files have no time and host behind that.
+    let after_mark = name.split_once(".tfevents").map(|(_, rest)| rest);
+    let is_event_file = after_mark.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+    let is_run = name.starts_with("run-") && name.ends_with(".wandb");
+    is_event_file || is_run || CATBOOST_LOGS.contains(&name)
 }
 
 /// Whether a file goes by a name under which logs are written. How it changes shows whether it is one.
 pub(crate) fn is_log_name(path: &str) -> bool {
     let name = file_name(path).to_ascii_lowercase();
-    is_event_file(path) || (LOGS.iter().any(|end| name.ends_with(end)) && !is_pointer_name(path))
+    is_library_log(path) || (LOGS.iter().any(|end| name.ends_with(end)) && !is_pointer_name(path))
 }
 
 /// Whether an empty file that was being written is cut off, and not a mark: marks have no ending.
@@ -130,6 +139,23 @@ mod tests {
         ];
         for (path, expected) in cases {
             assert_eq!(number(path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn logs_of_libraries_are_known_by_their_names() {
+        for (path, expected) in [
+            ("runs/events.out.tfevents.1795668261.vm.2799.0", true),
+            ("test/events.out.tfevents", true),
+            ("train.tfevents-5.pt", false),
+            ("catboost_info/catboost_training.json", true),
+            ("learn_error.tsv", true),
+            ("experiment.cbsnapshot", false),
+            ("wandb/offline-run-20261128_164425-n9vskt9o/run-n9vskt9o.wandb", true),
+            ("optuna_journal_storage.log", false),
+            ("state.json", false),
+        ] {
+            assert_eq!(is_library_log(path), expected, "{path}");
         }
     }
 

@@ -53,7 +53,7 @@ pub(crate) struct Sealed {
     /// Whether it may be incomplete: it was being written when its writer ended, and its format does not say.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) doubtful: bool,
-    /// How a file that is named like a log has changed between two seals.
+    /// How the file has changed between two seals, as far as that matters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) change: Option<Change>,
 }

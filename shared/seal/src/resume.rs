@@ -84,6 +84,7 @@ impl Sealer {
             has_reserve: false,
             unread,
             took_back: false,
+            inodes: BTreeMap::new(),
         };
         if is_sealed {
             sealer.keep_found(disk, &groups, found.newest.as_deref())?;

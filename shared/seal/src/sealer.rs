@@ -57,6 +57,8 @@ pub struct Sealer {
     pub(crate) took_back: bool,
     /// Files of which it was said that they cannot be read.
     pub(crate) unread: BTreeSet<String>,
+    /// The inodes that this attempt's files had at the last look.
+    pub(crate) inodes: BTreeMap<String, u64>,
 }
 
 impl Sealer {
@@ -104,8 +106,9 @@ impl Sealer {
         self.reserve(disk);
         // Most rounds find nothing new, and need no look at the processes.
         let at_rest = LazyCell::new(|| AtEnd::new(open(), now_ns, false));
-        let mut files = BTreeMap::new();
+        let (mut files, mut has_replaced) = (BTreeMap::new(), false);
         for (path, stamp) in walk(disk, &self.checkpoints)? {
+            has_replaced |= self.note_replaced(&path, stamp);
             let is_closed = || !at_rest.was_writing(disk, &self.checkpoints.join(&path), stamp);
             let before = self.record.files.get(&path).cloned();
             let known = before.as_ref().filter(|sealed| sealed.stamp == stamp);
@@ -127,7 +130,7 @@ impl Sealer {
                 files.insert(path, sealed);
             }
         }
-        if files == self.record.files {
+        if files == self.record.files && !has_replaced {
             return Ok(false);
         }
         let groups = self.groups(&files);
@@ -145,6 +148,17 @@ impl Sealer {
         }
         self.record = record;
         Ok(true)
+    }
+
+    /// Notes where this attempt has put another file in the place of one that was sealed; whether that is new. The inodes
+    /// of other attempts say nothing: a copy has others, and so has a version that is put back.
+    fn note_replaced(&mut self, path: &str, stamp: Stamp) -> bool {
+        let before = self.inodes.insert(path.to_owned(), stamp.inode);
+        if before.is_none_or(|before| before == stamp.inode) || is_log_name(path) {
+            return false;
+        }
+        let Some(sealed) = self.record.files.get_mut(path) else { return false };
+        sealed.change.replace(Change::Replaced) != Some(Change::Replaced)
     }
 
     /// Whether a file that is rewritten under its name is complete, as its format shows. One that cannot be read is not.
@@ -187,7 +201,7 @@ impl Sealer {
                 disk.sync(&file)?;
             }
             let sha256 = hash(disk, &file, stamp.bytes)?;
-            let change = if is_log_name(path) { self.change(disk, path, stamp)? } else { None };
+            let change = if is_log_name(path) { self.change(disk, path, stamp)? } else { self.record.change(path) };
             Ok((disk.stamp(&file)? == stamp).then_some(Sealed { stamp, sha256, doubtful: false, change }))
         };
         read().or_else(|error: io::Error| match error.kind() {
@@ -226,6 +240,7 @@ impl Sealer {
         let mut files = BTreeMap::new();
         let mut last = true;
         for (path, stamp) in found {
+            self.note_replaced(&path, stamp);
             let judged = self.at_end(disk, &path, stamp, at_end).map(Some);
             let Some(state) = self.or_leave_out(&path, judged)? else {
                 last = false;

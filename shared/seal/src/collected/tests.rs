@@ -37,8 +37,11 @@ fn owned(paths: &[&str]) -> BTreeSet<String> {
 
 #[test]
 fn the_newest_complete_checkpoint_is_collected_with_all_its_files() {
-    let cases: [Case; 18] = [
+    let cases: [Case; 20] = [
         (&[], &[]),
+        // CatBoost without snapshots, and a study of Optuna.
+        (&[("learn_error.tsv", TEXT), ("catboost_training.json", TEXT), ("learn/events.out.tfevents", &[0xff])], &[]),
+        (&[("journal.log", TEXT)], &["journal.log"]),
         (&[("epoch-1.pt", ZIP), ("epoch-2.pt", ZIP), ("state.json", TEXT)], &["epoch-2.pt", "state.json"]),
         (&[("epoch-1.pt", ZIP), ("epoch-2.pt", ZIP), ("latest", b"epoch-2.pt")], &["epoch-2.pt", "latest"]),
         (&[("epoch-1.pt", ZIP), ("epoch-2.pt", ZIP), ("best", b"epoch-1.pt")], &["epoch-2.pt"]),

@@ -80,6 +80,38 @@ fn a_checkpoint_that_is_too_large_for_a_copy_is_kept_under_a_second_name() {
     }
 }
 
+/// Most of it is the same in each version, as of CatBoost's snapshots, and its format is not known.
+#[test]
+fn a_file_that_is_replaced_has_no_parts_of_the_version_before() {
+    let part = |number: u8, bytes: usize| vec![u8::MAX - number; bytes];
+    let version = |number: u8| [part(number, 600), part(9, 5000), part(number, 600 * usize::from(number))].concat();
+    for (is_disk, is_last) in [(true, false), (true, true), (false, false), (false, true)] {
+        let mut bench = Bench::new(is_disk);
+        let (mut sealer, _) = bench.resume();
+        for number in 1..3 {
+            bench.replace("experiment.cbsnapshot", &version(number));
+            assert!(sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap());
+        }
+        bench.replace("experiment.cbsnapshot", &version(3));
+        if is_last {
+            let at_end = AtEnd::new(BTreeSet::from([bench.at("experiment.cbsnapshot")]), NOW, true);
+            sealer.finish(&bench.disk(), &at_end, &IN_TIME).unwrap();
+        }
+        let expected = Found { newest: Some("experiment.cbsnapshot".into()), ..Found::default() };
+        assert_eq!(bench.resume().1, expected, "on a disk: {is_disk}, final seal: {is_last}");
+        assert!(fs::read(bench.at("experiment.cbsnapshot")).unwrap() == version(3));
+    }
+    // One that is written over in place may have both.
+    let mut bench = Bench::new(true);
+    let (mut sealer, _) = bench.resume();
+    for number in 1..3 {
+        bench.write("experiment.cbsnapshot", &version(number));
+        sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap();
+    }
+    bench.write("experiment.cbsnapshot", &version(3));
+    assert_eq!(bench.resume().1.torn, ["experiment.cbsnapshot"]);
+}
+
 /// Versions of one file without a format: sealed, begun with unsealed, and a third that is cut off.
 #[test]
 fn a_version_that_the_training_has_run_on_from_is_kept_though_it_was_never_sealed() {

@@ -75,8 +75,9 @@ fn numbered_texts_are_kept_where_there_is_nothing_else() {
 
 #[test]
 fn a_log_is_no_checkpoint_and_is_never_put_aside() {
-    let events = ["events.out.tfevents.1.host.1.0", "test/events.out.tfevents"];
-    for name in ["test_error.tsv", "train.log", "history.jsonl", "output.txt"].into_iter().chain(events) {
+    let of_libraries =
+        ["events.out.tfevents.1.host.1.0", "test/events.out.tfevents", "catboost_training.json", "run-a1.wandb"];
+    for name in ["test_error.tsv", "train.log", "history.jsonl", "output.txt"].into_iter().chain(of_libraries) {
         let mut bench = Bench::new(true);
         let (mut sealer, _) = bench.resume();
         bench.write("epoch_1.zip", &zip_of(b"1"));
