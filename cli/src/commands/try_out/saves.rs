@@ -267,7 +267,7 @@ mod tests {
         let mut now = 0.0;
         saves.look(&[folder.path().to_owned()], now);
         let mut grow = |content: &str| {
-            std::fs::write(folder.path().join("journal.log"), content).unwrap();
+            fs::write(folder.path().join("journal.log"), content).unwrap();
             for _ in 0..3 {
                 now += 1.0;
                 saves.look(&[folder.path().to_owned()], now);
