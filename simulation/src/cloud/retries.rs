@@ -54,10 +54,7 @@ impl Retries {
     ///
     /// # Errors
     /// The throttle itself, where it is no refusal.
-    pub fn last(
-        self,
-        error: Box<dyn Error + Send + Sync>,
-    ) -> Result<Vec<Outcome>, Box<dyn Error + Send + Sync>> {
+    pub fn last(self, error: Box<dyn Error + Send + Sync>) -> Result<Vec<Outcome>, Box<dyn Error + Send + Sync>> {
         match (self, error.downcast_ref()) {
             (Self::Snapshot { of, operation, .. }, Some(NoAnswer::Throttled { code, message, .. })) => {
                 let kind = RefusalKind::Snapshot { operation };
