@@ -47,8 +47,11 @@ pub fn collected(disk: &dyn Disk, folder: &Path, which: Checkpoints) -> io::Resu
     let is_content = |path: &str, stamp: Stamp| has_content(disk, &folder.join(path), path, stamp.bytes);
     let content = all.iter().filter(|(path, stamp)| is_content(path, **stamp));
     let content: BTreeMap<_, _> = content.map(|(path, stamp)| (path.clone(), *stamp)).collect();
+    // The logs of libraries are no checkpoint, though nothing else is there.
+    let others = all.iter().filter(|(path, _)| !is_library_log(path));
+    let others: BTreeMap<_, _> = others.map(|(path, stamp)| (path.clone(), *stamp)).collect();
     let mut newest = if content.is_empty() {
-        newest_complete(&all, all.clone(), false, &is_complete)?
+        newest_complete(&all, others.clone(), false, &is_complete)?
     } else {
         resumable(&all, &content, &is_complete)?
     };
@@ -68,7 +71,7 @@ pub fn collected(disk: &dyn Disk, folder: &Path, which: Checkpoints) -> io::Resu
     let mut files = newest.clone();
     if files.is_empty() {
         // Where nothing can go on from it, or it is too large, a person still wants the newest model.
-        files = latest(&all, &content, &is_complete)?;
+        files = latest(&all, [&content, &others], &is_complete)?;
         files.extend(Beside::of(&all, &files).texts(disk, folder, &all));
     }
     if which == Checkpoints::All {
@@ -81,15 +84,13 @@ pub fn collected(disk: &dyn Disk, folder: &Path, which: Checkpoints) -> io::Resu
     Ok(Collected { files, newest, links })
 }
 
-/// The files of the newest checkpoint alone. The logs of libraries are none, though nothing else is there.
+/// The files of the newest checkpoint alone.
 fn latest(
     files: &BTreeMap<String, Stamp>,
-    content: &BTreeMap<String, Stamp>,
+    [content, others]: [&BTreeMap<String, Stamp>; 2],
     is_complete: &dyn Fn(&str, Stamp) -> io::Result<bool>,
 ) -> io::Result<BTreeSet<String>> {
-    let others = files.iter().filter(|(path, _)| !is_library_log(path)).map(|(path, stamp)| (path.clone(), *stamp));
-    let others: BTreeMap<_, _> = others.collect();
-    for (candidates, with_folder) in [(content, true), (content, false), (&others, false)] {
+    for (candidates, with_folder) in [(content, true), (content, false), (others, false)] {
         let newest = newest_complete(files, candidates.clone(), with_folder, is_complete)?;
         if !newest.is_empty() {
             return Ok(newest);

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::disk::Stamp;
 use crate::groups::bursts::{Evidence, Key, Way, Written, confirmed, is_next};
-use crate::names::{checkpoint, digit_runs, file_name, integers, is_numbered, number, stem};
+use crate::names::{checkpoint, digit_runs, file_name, integers, is_library_log, is_numbered, number, stem};
 use crate::shape::shape;
 
 /// One checkpoint.
@@ -82,7 +82,7 @@ impl Groups {
 
     fn by<'a>(files: impl Iterator<Item = (&'a str, Stamp)>, evidence: &[Evidence]) -> Self {
         let mut left = BTreeMap::<&str, Written>::new();
-        for (path, Stamp { bytes, modified_ns: at, .. }) in files {
+        for (path, Stamp { bytes, modified_ns: at, .. }) in files.filter(|(path, _)| !is_library_log(path)) {
             left.entry(path).or_insert(Written { at, bytes, path });
         }
         let mut groups = Divided::new();
