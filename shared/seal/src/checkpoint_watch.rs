@@ -64,7 +64,16 @@ impl CheckpointWatch {
         }
         let quiet = (until.saturating_sub(now) / 8).clamp(QUIET.0, QUIET.1);
         let is_quiet = self.wrote && now.saturating_sub(self.changed) >= quiet;
-        is_quiet.then(|| self.completed(disk)).flatten()
+        (is_quiet && !self.has_removed(disk)).then(|| self.completed(disk)).flatten()
+    }
+
+    /// Whether a checkpoint is gone since the beginning, and nothing of its kind is there, nor any folder of that kind: the
+    /// training is over, and is about to end. It may have nothing else to start from.
+    fn has_removed(&self, disk: &dyn Disk) -> bool {
+        let left: BTreeSet<String> = self.last.keys().flat_map(|path| with_folders(path)).map(shape).collect();
+        let is_left = |path: &str| with_folders(path).any(|part| left.contains(&shape(part)));
+        let is_state = |path: &str, stamp: &Stamp| stamp.bytes > 0 && !is_unfinished(path) && !self.is_log(disk, path);
+        self.first.iter().any(|(path, stamp)| !is_left(path) && is_state(path, stamp))
     }
 
     /// The newest checkpoint of those that have changed. A text that is named like a log is one where nothing else is.
@@ -92,6 +101,11 @@ impl CheckpointWatch {
         let is_state = || is_next() || has_format(disk, &self.folder.join(path), path);
         is_log(path, change) || (may_be_log(path, change) && !is_state())
     }
+}
+
+/// A path, and each folder on the way to it.
+fn with_folders(path: &str) -> impl Iterator<Item = &str> {
+    path.match_indices('/').map(|(end, _)| &path[..end]).chain([path])
 }
 
 #[cfg(test)]
@@ -132,6 +146,33 @@ mod tests {
         assert_eq!(look(&none, QUIET.1), None);
         assert_eq!(look(&none, QUIET.1 / 2), None, "another file may follow");
         assert_eq!(look(&none, QUIET.1 / 2), Some("new".into()));
+    }
+
+    /// Keras's BackupAndRestore removes its files after `fit`. An older one of several may be removed for a newer one.
+    #[test]
+    fn a_training_that_has_removed_its_checkpoint_is_about_to_end() {
+        for (before, gone, written, is_complete) in [
+            ("backup/latest.h5", true, "model.keras", false),
+            ("backup/latest.h5", false, "model.keras", true),
+            ("epoch_3.pt", true, "epoch_4.pt", true),
+            ("3/d/fdde9c", true, "4/d/a79b2e", true),
+            ("train.log", true, "model.keras", true),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let at = |name: &str| folder.path().join(name);
+            for name in [before, written] {
+                fs::create_dir_all(at(name).parent().unwrap()).unwrap();
+            }
+            fs::write(at(before), "1").unwrap();
+            let disk = MountedDisk::below(folder.path());
+            let mut watch = CheckpointWatch::new(&disk, folder.path().to_owned(), Duration::ZERO);
+            fs::write(at(written), "2").unwrap();
+            if gone {
+                fs::remove_file(at(before)).unwrap();
+            }
+            let mut look = |step: u32| watch.look(&disk, &BTreeSet::new(), QUIET.1 * step, QUIET.1 * 99);
+            assert_eq!((look(1), look(2)), (None, is_complete.then(|| written.to_owned())), "{before}, {written}");
+        }
     }
 
     /// A training writes to its logs all the time.

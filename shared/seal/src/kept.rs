@@ -117,7 +117,7 @@ pub(crate) fn versions<'a>(record: &'a Record, own: &Path, path: &str) -> Vec<(P
 
 /// Whether the file at `path` has parts of an earlier version in it, or is the beginning of it: sectors that a lost
 /// instance had not written out, or an end. A file that has only grown is not, nor is a log that was begun again, nor one
-/// that the training replaces by another file.
+/// that the training replaces by another file, nor one of which complete versions have parts in common.
 pub(crate) fn is_mixed(
     disk: &dyn Disk,
     checkpoints: &Path,
@@ -128,8 +128,8 @@ pub(crate) fn is_mixed(
     let file = checkpoints.join(path);
     let change = record.and_then(|record| record.change(path));
     let versions = record.map(|record| versions(record, own, path)).unwrap_or_default();
-    let is_replaced = change == Some(Change::Replaced);
-    if versions.is_empty() || is_replaced || may_be_log(path, change) || !disk.may_mix(&file)? {
+    let shows_nothing = matches!(change, Some(Change::Replaced | Change::Alike));
+    if versions.is_empty() || shows_nothing || may_be_log(path, change) || !disk.may_mix(&file)? {
         return Ok(false);
     }
     for (version, sealed) in versions {
@@ -139,6 +139,19 @@ pub(crate) fn is_mixed(
         }
     }
     Ok(false)
+}
+
+/// Whether a complete version of the file at `path` has parts of the kept version, which is complete, too. Both as sealed.
+pub(crate) fn is_like_kept(
+    disk: &dyn Disk,
+    checkpoints: &Path,
+    own: &Path,
+    path: &str,
+    (sealed, kept): (&Sealed, Option<&Sealed>),
+) -> io::Result<bool> {
+    let file = checkpoints.join(path);
+    let differs = kept.is_some_and(|kept| !kept.doubtful && kept.sha256 != sealed.sha256);
+    Ok(differs && disk.may_mix(&file)? && shares_sectors(disk, &file, &kept_path(own, path))?)
 }
 
 /// Whether some parts of a file are those of `version`, and others are not.

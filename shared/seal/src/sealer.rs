@@ -17,7 +17,7 @@ use crate::at_end::AtEnd;
 use crate::content::{hash, is_whole, looks_torn};
 use crate::disk::{Disk, Stamp, is_about_all, is_full};
 use crate::files::walk;
-use crate::kept::is_mixed;
+use crate::kept::{is_like_kept, is_mixed};
 use crate::logs::{Change, is_log};
 use crate::names::{has_lost_all, is_log_name, is_numbered, is_pointer_name};
 use crate::record::{Record, Sealed};
@@ -172,7 +172,14 @@ impl Sealer {
             return Ok(None);
         }
         let doubtful = self.is_left_over(disk, path, stamp)?;
-        Ok(self.seal_one(disk, path, stamp)?.map(|sealed| Sealed { doubtful, ..sealed }))
+        let Some(sealed) = self.seal_one(disk, path, stamp)? else { return Ok(None) };
+        let kept = self.record.kept.get(path);
+        let is_alike = || is_like_kept(disk, &self.checkpoints, &self.own, path, (&sealed, kept)).unwrap_or(false);
+        let change = match sealed.change {
+            None if !is_log_name(path) && is_alike() => Some(Change::Alike),
+            change => change,
+        };
+        Ok(Some(Sealed { doubtful, change, ..sealed }))
     }
 
     /// A file that cannot be read now is left out, and not with it all others: a training can see to that for each of its

@@ -101,15 +101,34 @@ fn a_file_that_is_replaced_has_no_parts_of_the_version_before() {
         assert_eq!(bench.resume().1, expected, "on a disk: {is_disk}, final seal: {is_last}");
         assert!(fs::read(bench.at("experiment.cbsnapshot")).unwrap() == version(3));
     }
-    // One that is written over in place may have both.
+    // One that is written over in place may have both. Two complete versions show whether that means anything.
+    for (sealed, torn) in [(1, true), (2, false)] {
+        let mut bench = Bench::new(true);
+        let (mut sealer, _) = bench.resume();
+        for number in 1..=sealed {
+            bench.write("latest.raw", &version(number));
+            assert!(sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap());
+        }
+        bench.write("latest.raw", &version(3));
+        assert_eq!(!bench.resume().1.torn.is_empty(), torn, "after {sealed} sealed versions");
+    }
+}
+
+/// Keras's BackupAndRestore writes the epoch into a file of its own, after the weights.
+#[test]
+fn a_counter_goes_back_with_the_weights_that_it_counts() {
     let mut bench = Bench::new(true);
     let (mut sealer, _) = bench.resume();
-    for number in 1..3 {
-        bench.write("experiment.cbsnapshot", &version(number));
-        sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap();
-    }
-    bench.write("experiment.cbsnapshot", &version(3));
-    assert_eq!(bench.resume().1.torn, ["experiment.cbsnapshot"]);
+    let counters = ["backup/training_metadata.json", "other/state.json"];
+    bench.write("backup/latest.weights", &zip_of(b"1"));
+    counters.iter().for_each(|counter| bench.write(counter, b"{\"epoch\": 1}"));
+    assert!(sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap());
+    bench.write("backup/latest.weights", &zip_of(b"2 and more")[..50]);
+    counters.iter().for_each(|counter| bench.write(counter, b"{\"epoch\": 2}"));
+    assert_eq!(bench.resume().1.torn, ["backup/latest.weights"]);
+    assert!(fs::read(bench.at("backup/latest.weights")).unwrap() == zip_of(b"1"));
+    let found = counters.map(|counter| fs::read_to_string(bench.at(counter)).unwrap());
+    assert_eq!(found, ["{\"epoch\": 1}", "{\"epoch\": 2}"], "only the one beside it");
 }
 
 /// Versions of one file without a format: sealed, begun with unsealed, and a third that is cut off.
