@@ -142,16 +142,21 @@ pub(crate) fn is_mixed(
 }
 
 /// Whether a complete version of the file at `path` has parts of the kept version, which is complete, too. Both as sealed.
-pub(crate) fn is_like_kept(
+/// Absent where nothing is to be compared.
+pub(crate) fn likeness(
     disk: &dyn Disk,
     checkpoints: &Path,
     own: &Path,
     path: &str,
     (sealed, kept): (&Sealed, Option<&Sealed>),
-) -> io::Result<bool> {
+) -> io::Result<Option<Change>> {
     let file = checkpoints.join(path);
     let differs = kept.is_some_and(|kept| !kept.doubtful && kept.sha256 != sealed.sha256);
-    Ok(differs && disk.may_mix(&file)? && shares_sectors(disk, &file, &kept_path(own, path))?)
+    if !differs || !disk.may_mix(&file)? {
+        return Ok(None);
+    }
+    let is_alike = shares_sectors(disk, &file, &kept_path(own, path))?;
+    Ok(Some(if is_alike { Change::Alike } else { Change::Rewritten }))
 }
 
 /// Whether some parts of a file are those of `version`, and others are not.

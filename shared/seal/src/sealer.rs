@@ -17,7 +17,7 @@ use crate::at_end::AtEnd;
 use crate::content::{hash, is_whole, looks_torn};
 use crate::disk::{Disk, Stamp, is_about_all, is_full};
 use crate::files::walk;
-use crate::kept::{is_like_kept, is_mixed};
+use crate::kept::{is_mixed, likeness};
 use crate::logs::{Change, is_log};
 use crate::names::{has_lost_all, is_log_name, is_numbered, is_pointer_name};
 use crate::record::{Record, Sealed};
@@ -174,9 +174,10 @@ impl Sealer {
         let doubtful = self.is_left_over(disk, path, stamp)?;
         let Some(sealed) = self.seal_one(disk, path, stamp)? else { return Ok(None) };
         let kept = self.record.kept.get(path);
-        let is_alike = || is_like_kept(disk, &self.checkpoints, &self.own, path, (&sealed, kept)).unwrap_or(false);
+        // Once: both versions are read for that.
+        let likeness = || likeness(disk, &self.checkpoints, &self.own, path, (&sealed, kept)).unwrap_or(None);
         let change = match sealed.change {
-            None if !is_log_name(path) && is_alike() => Some(Change::Alike),
+            None if !is_log_name(path) => likeness(),
             change => change,
         };
         Ok(Some(Sealed { doubtful, change, ..sealed }))
