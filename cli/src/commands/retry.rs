@@ -39,7 +39,7 @@ Examples:
   spotsweep retry digits-1a2b3c4d5e6f --cancelled the trials that were cancelled
   spotsweep retry digits-1a2b3c4d5e6f 3 7         these two, however they ended
   spotsweep retry digits-1a2b3c4d5e6f --continue  the trials that have failed, from their last checkpoints
-  spotsweep retry digits-1a2b3c4d5e6f 5 --continue --set epochs=50   train one for longer
+  spotsweep retry digits-1a2b3c4d5e6f 5 --continue --set epochs=50   train one for longer; --add where the file names no epochs
   spotsweep retry digits-1a2b3c4d5e6f --dry-run   print the file instead of dropping it")]
 pub(crate) struct Retry {
     /// The sweep: its id, the beginning of its id, or `latest`
@@ -60,6 +60,10 @@ pub(crate) struct Retry {
     /// Give a parameter of all these trials another value; can be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<parameters::Set>,
+    /// Give all these trials a parameter that they do not have, such as an option that the script has a default for; can
+    /// be repeated
+    #[arg(long, value_name = "NAME=VALUE")]
+    add: Vec<parameters::Set>,
     /// Print the new sweep file and drop nothing
     #[arg(long)]
     dry_run: bool,
@@ -146,6 +150,7 @@ async fn text(found: &Found, trials: &[Trial], indices: &BTreeSet<u32>, args: &R
     parameters::check_given(found.plan()?, trials, indices)?;
     let mut lines = parameters::read(&found.parameters().await?, indices)?;
     parameters::set(&mut lines, &args.set)?;
+    parameters::add(&mut lines, &args.add)?;
     let id = &found.sweep.id;
     let mut comment = format!("Trials of {id} once more: spotsweep retry {id}");
     if args.goes_on {

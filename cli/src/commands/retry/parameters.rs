@@ -59,9 +59,26 @@ pub(super) fn set(lines: &mut [TrialLine], changes: &[Set]) -> Result<(), Failur
             let Some(held) = find(parameters, name) else {
                 let names: Vec<&str> = parameters.keys().map(String::as_str).collect();
                 let names = names.join(", ");
-                return Err(Failure::usage(format!("trial {index} has no parameter {name:?} to set; it has {names}")));
+                return Err(Failure::usage(format!(
+                    "trial {index} has no parameter {name:?} to set; it has {names}\n`--add {name}={value}` gives it \
+                     this one, too"
+                )));
             };
             held.clone_from(value);
+        }
+    }
+    Ok(())
+}
+
+/// Gives each trial parameters that it does not have.
+pub(super) fn add(lines: &mut [TrialLine], additions: &[Set]) -> Result<(), Failure> {
+    for TrialLine { index, parameters } in lines {
+        for Set { name, value } in additions {
+            if find(parameters, name).is_some() {
+                let message = format!("trial {index} has the parameter {name:?}: `--set {name}={value}` changes it");
+                return Err(Failure::usage(message));
+            }
+            parameters.insert(name.clone(), value.clone());
         }
     }
     Ok(())
@@ -112,6 +129,14 @@ mod tests {
 
         let unknown = set(&mut lines, &["epoch=5".parse().unwrap()]).unwrap_err().to_string();
         assert!(unknown.contains("trial 3 has no parameter \"epoch\"") && unknown.contains("epochs"), "{unknown}");
+        assert!(unknown.contains("`--add epoch=5`"), "{unknown}");
+
+        add(&mut lines, &["warmup=3".parse().unwrap()]).unwrap();
+        let mut longer = expected;
+        longer["warmup"] = json!(3);
+        assert_eq!(lines, [line(&longer)]);
+        let held = add(&mut lines, &["optimizer.lr=1".parse().unwrap()]).unwrap_err().to_string();
+        assert!(held.contains("`--set optimizer.lr=1`"), "{held}");
         for malformed in ["epochs", "=5"] {
             assert!(malformed.parse::<Set>().is_err());
         }
