@@ -74,10 +74,17 @@ pub(crate) fn integers(name: &str) -> impl Iterator<Item = &str> {
     integer_runs(name).map(|run| &name[run])
 }
 
-/// A file's name up to its first dot.
+/// A file's name up to its first dot. Not up to one before a number and a score, as in Keras's
+/// `weights.03-0.31.weights.h5`.
 pub(crate) fn stem(path: &str) -> &str {
     let name = file_name(path).trim_start_matches('.');
-    name.split('.').next().unwrap_or(name)
+    let is_end = |at: &usize| {
+        let is_digit = |c: char| c.is_ascii_digit();
+        let after = &name[at + 1..];
+        let is_number = after.starts_with(is_digit) && !name[..*at].ends_with(is_digit);
+        !is_number || !after.trim_start_matches(is_digit).starts_with(['-', '_'])
+    };
+    name.match_indices('.').map(|(at, _)| at).find(is_end).map_or(name, |at| &name[..at])
 }
 
 /// The last integer in the stem of a file's name, such as 5 in `ckpt-5.data-00000-of-00001`.
@@ -136,9 +143,26 @@ mod tests {
             ("epoch_2_rank_7.pt", Some("7")),
             (".state_3", Some("3")),
             ("model.5.pt", None),
+            ("weights.03-0.31.weights.h5", Some("03")),
+            ("model.12_acc.keras", Some("12")),
+            ("epoch=3-val_loss=0.31-v1.ckpt", Some("3")),
+            ("ckpt.data-00000-of-00001", None),
         ];
         for (path, expected) in cases {
             assert_eq!(number(path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_name_with_a_number_is_one_of_several() {
+        for (path, expected) in [
+            ("epoch_3.pt", true),
+            ("weights.03-0.31.weights.h5", true),
+            ("checkpoint.model.keras", false),
+            ("latest.weights.h5", false),
+            ("model-v2.1.pt", true),
+        ] {
+            assert_eq!(is_numbered(path), expected, "{path}");
         }
     }
 

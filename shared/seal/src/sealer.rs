@@ -29,6 +29,9 @@ pub const QUIET: Duration = Duration::from_secs(5);
 /// (a hundredth of a second at most: <https://man7.org/linux/man-pages/man7/time.7.html>).
 const TICK: Duration = Duration::from_millis(20);
 
+/// A file that was not sealed for so long, and never rests, is sealed where its format shows that it is complete.
+const LONG: Duration = Duration::from_secs(20);
+
 /// A file when the command has ended.
 enum AtItsEnd {
     /// It is incomplete.
@@ -91,8 +94,9 @@ impl Sealer {
     }
 
     /// Seals the files that are closed, not incomplete by their format, and unchanged for `quiet` at `now_ns`, in
-    /// nanoseconds since 1970; whether the seal has changed. A file that is rewritten again and again may never rest so long: its
-    /// first version is sealed where its format shows that it is complete. `open` finds the files that are open for writing.
+    /// nanoseconds since 1970; whether the seal has changed. A file that is rewritten again and again may never rest so long:
+    /// its first version is sealed where its format shows that it is complete, and another one where that was long ago.
+    /// `open` finds the files that are open for writing.
     ///
     /// # Errors
     /// Where the workspace cannot be read or written.
@@ -118,7 +122,9 @@ impl Sealer {
                 None if is_closed()
                     && !self.is_emptied(&path, stamp.bytes)
                     && (rests(stamp, quiet.max(TICK), now_ns)
-                        || (before.is_none() && rests(stamp, TICK, now_ns) && self.is_complete(disk, &path))) =>
+                        || (is_due(before.as_ref(), now_ns)
+                            && rests(stamp, TICK, now_ns)
+                            && self.is_complete(disk, &path))) =>
                 {
                     let sealed = self.seal_whole(disk, &path, stamp);
                     self.or_leave_out(&path, sealed)?
@@ -322,6 +328,11 @@ impl Sealer {
         self.record.last = false;
         self.record.write(disk, &self.own)
     }
+}
+
+/// Whether a file may be sealed before it rests: it never was, or its sealed version is old.
+fn is_due(before: Option<&Sealed>, now_ns: i64) -> bool {
+    before.is_none_or(|before| rests(before.stamp, LONG, now_ns))
 }
 
 fn rests(stamp: Stamp, quiet: Duration, now_ns: i64) -> bool {

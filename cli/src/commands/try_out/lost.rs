@@ -16,7 +16,26 @@ const HOME: &str = "attempt-home";
 const OF_RUNNER: &str = "spotsweep-";
 const HOME_OF_TRAINING: [&str; 2] = ["training", "home"];
 /// Endings of files that are models or checkpoints.
-const MODELS: [&str; 10] = ["pt", "pth", "ckpt", "safetensors", "h5", "keras", "joblib", "onnx", "pkl", "gguf"];
+const MODELS: [&str; 14] = [
+    "pt",
+    "pth",
+    "ckpt",
+    "safetensors",
+    "h5",
+    "keras",
+    "joblib",
+    "onnx",
+    "pkl",
+    "gguf",
+    "cbm",
+    "cbsnapshot",
+    "ubj",
+    "msgpack",
+];
+/// Endings of models and of much else, and last words of the names of models: LightGBM's `model.txt`, XGBoost's
+/// `final_model.json`, `pytorch_model.bin`.
+const MAY_BE_MODELS: [&str; 3] = ["txt", "json", "bin"];
+const MODEL_WORDS: [&str; 4] = ["model", "booster", "weights", "checkpoint"];
 
 /// What was there when attempts ended.
 #[derive(Debug, Default)]
@@ -106,10 +125,19 @@ impl Lost {
     /// Models and checkpoints, of which no file of that name is kept.
     pub(super) fn models(&self) -> Vec<&str> {
         let name = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
-        let is_model = |path: &str| MODELS.iter().any(|ending| path.ends_with(&format!(".{ending}")));
-        let models = self.files.keys().filter(|path| is_model(path) && !self.kept.contains(&name(path)));
+        let models = self.files.keys().filter(|path| is_model(&name(path)) && !self.kept.contains(&name(path)));
         models.map(String::as_str).collect()
     }
+}
+
+/// Whether a file is a model or a checkpoint, as its name says.
+fn is_model(name: &str) -> bool {
+    let Some((stem, ending)) = name.rsplit_once('.') else { return false };
+    let has_word = || {
+        let mut words = stem.rsplit(|letter: char| !letter.is_ascii_alphabetic()).filter(|word| !word.is_empty());
+        words.next().is_some_and(|word| MODEL_WORDS.iter().any(|model| word.eq_ignore_ascii_case(model)))
+    };
+    MODELS.contains(&ending) || (MAY_BE_MODELS.contains(&ending) && has_word())
 }
 
 /// `outputs/` of `outputs/a/b`, `~/x/` of `~/x/y`, `/tmp/x/` of `/tmp/x/y`; the whole path where it has no more.
@@ -146,6 +174,27 @@ fn keep(folder: &Path, kept: &mut BTreeSet<String>) {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn models_are_known_by_their_names() {
+        for (name, expected) in [
+            ("last.pt", true),
+            ("model.cbm", true),
+            ("experiment.cbsnapshot", true),
+            ("model_690.ubj", true),
+            ("model.txt", true),
+            ("lightgbm_model-3.txt", true),
+            ("final_model.json", true),
+            ("pytorch_model.bin", true),
+            ("requirements.txt", false),
+            ("model_config.json", false),
+            ("catboost_training.json", false),
+            ("model.csv", false),
+            ("model", false),
+        ] {
+            assert_eq!(is_model(name), expected, "{name}");
+        }
+    }
 
     #[test]
     fn files_outside_of_the_workspace_are_found() {

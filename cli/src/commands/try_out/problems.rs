@@ -145,9 +145,11 @@ impl Trial {
         self.starts.contains(&Start::Anew).then(|| problem(what.to_owned(), self.library.how_to_resume()))?
     }
 
-    /// Checkpoints whose numbers are smaller than those that were there before. A rollback is a problem of its own.
+    /// Checkpoints whose numbers are smaller than those that were there before. A rollback is a problem of its own, and so
+    /// is a training that starts from its beginning: it writes small numbers again.
     fn went_back(&self) -> Option<Problem> {
-        if self.attempts.iter().any(|attempt| attempt.said.rollback.is_some()) {
+        let has_rollback = self.attempts.iter().any(|attempt| attempt.said.rollback.is_some());
+        if has_rollback || self.starts.contains(&Start::Anew) {
             return None;
         }
         let mut largest: Option<(&str, u64, &str)> = None;
@@ -295,6 +297,8 @@ mod tests {
             assert_eq!(found.len(), 1, "{found:?}");
         };
         named(&[attempt("e.pt", (1.0, 9.0), &[10.0])], "starts from its beginning");
+        let again = |found| attempt(found, (1.0, 9.0), &[10.0]);
+        named(&[again("e_960.pt"), again("e_20.pt")], "starts from its beginning");
         named(&[attempt("", (1.0, 5.0), &[])], "no checkpoint");
         named(
             &[attempt("", (1.0, 5.0), &[]), attempt("e.pt", (6.0, 9.0), &[])],

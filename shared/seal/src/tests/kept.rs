@@ -114,6 +114,23 @@ fn a_file_that_is_replaced_has_no_parts_of_the_version_before() {
     }
 }
 
+/// A save each second, as of a LightGBM model every ten rounds. An instance that is lost in the middle of one costs seconds.
+#[test]
+fn a_file_that_never_rests_is_sealed_again_and_again() {
+    let mut bench = Bench::new(true);
+    let (mut sealer, _) = bench.resume();
+    let begun = bench.clock + 1;
+    for (second, is_sealed) in [(0, true), (1, false), (15, false), (25, true), (30, false), (50, true)] {
+        bench.clock = begun + second - 1;
+        let version = zip_of(second.to_string().as_bytes());
+        bench.write("model.pt", &version);
+        let now_ns = i64::try_from(begun + second + 1).unwrap() * 1_000_000_000;
+        sealer.seal_resting(&bench.disk(), QUIET, now_ns, &BTreeSet::new).unwrap();
+        let kept = fs::read(bench.folder.path().join(OWN).join("kept/model.pt")).unwrap();
+        assert_eq!(kept == version, is_sealed, "after {second} s");
+    }
+}
+
 /// Keras's BackupAndRestore writes the epoch into a file of its own, after the weights.
 #[test]
 fn a_counter_goes_back_with_the_weights_that_it_counts() {
