@@ -1,56 +1,51 @@
-//! Effects on the emulator's World and on objects in memory. Each command makes the calls that
-//! the AWS executor makes, one fault point before and one after each.
+//! AWS in memory: the emulator's World and objects, for the calls of commands. Each call has a fault point before its
+//! effect and one after it.
 
 use std::collections::BTreeMap;
-use std::error::Error;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 mod answer;
+mod client;
 mod drain;
-mod ebs;
+mod ec2;
+mod ecs;
+mod injected;
 mod pages;
-pub(crate) mod retries;
+mod results;
 mod silence;
-mod spoil;
 mod stopped_jobs;
 mod submission;
 mod target;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use spotsweep_control_plane::calls::Wait;
 use spotsweep_control_plane::command::{Command, Submission};
 use spotsweep_control_plane::decide::sweep_upload;
 use spotsweep_control_plane::event::{self, Event, TrialRequest};
-use spotsweep_control_plane::handle::{ExecuteError, Executor};
+use spotsweep_control_plane::execute::{self, Executed, Service, Services, Taken};
+use spotsweep_control_plane::handle::Executor;
 use spotsweep_control_plane::outcome::Outcome;
 use spotsweep_control_plane::results::answer::{plan_json, rejection_json};
-use spotsweep_control_plane::results::cost::{Pool, Prices, SpotPrice};
-use spotsweep_control_plane::results::inputs::{ReportInputs, Results, Wanted, last_lines};
-use spotsweep_control_plane::results::report::curves;
+use spotsweep_control_plane::results::cost::Prices;
 use spotsweep_control_plane::suggestion::choose;
 use spotsweep_control_plane::sweep::Prepared;
 use spotsweep_control_plane::sweep::continuation::{Continuation, Listed};
 use spotsweep_control_plane::sweep::notification::Notification;
-use spotsweep_control_plane::trial::Trial;
 use spotsweep_protocol::claim::{Access, Prefix};
 use spotsweep_protocol::ids::{DescribedJob, JobName, Run, SweepId};
 use spotsweep_protocol::secret::Secret;
 use spotsweep_sweep_file::trials;
 use spotsweep_world::World;
 
-use self::retries::{Retries, limit};
+use self::client::Client;
+use self::injected::{Misread, WithBug};
 pub(crate) use self::submission::retry_strategy;
 use self::submission::submit_request;
 use crate::calls::{Calls, Unanswered};
 use crate::injected_bug::InjectedBug;
-
-type Executed = Result<Vec<Outcome>, Box<dyn Error + Send + Sync>>;
-
-/// Prices in USD per hour, the same everywhere and always.
-const SPOT_USD: f64 = 0.25;
-const ON_DEMAND_USD: f64 = 1.0;
 
 /// The first claim token: none that a runner or a stranger draws.
 const TOKENS: u128 = 0xc1a1 << 64;
@@ -66,6 +61,8 @@ pub struct Cloud {
     injected_bug: Mutex<Option<InjectedBug>>,
     /// What EC2 and the price list tell, where it is not the same everywhere and always.
     prices: Mutex<Option<Prices>>,
+    /// How often each action was throttled.
+    throttled: Mutex<BTreeMap<&'static str, u32>>,
     /// Claim tokens that were drawn.
     tokens: AtomicU64,
     calls: Arc<Calls>,
@@ -82,6 +79,7 @@ impl Cloud {
             unlisted_for: Mutex::default(),
             injected_bug: Mutex::default(),
             prices: Mutex::default(),
+            throttled: Mutex::default(),
             tokens: AtomicU64::default(),
             calls,
         }
@@ -109,6 +107,15 @@ impl Cloud {
     /// From now on instances have these prices.
     pub(crate) fn charge(&self, prices: Prices) {
         *self.prices.lock().unwrap_or_else(PoisonError::into_inner) = Some(prices);
+    }
+
+    fn count_throttled(&self, action: &'static str) {
+        *self.throttled.lock().unwrap_or_else(PoisonError::into_inner).entry(action).or_default() += 1;
+    }
+
+    /// How often each action was throttled.
+    pub(crate) fn throttled(&self) -> BTreeMap<&'static str, u32> {
+        self.throttled.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The World, to look at or to drive.
@@ -173,8 +180,14 @@ impl Cloud {
         self.calls.call_on("GetObject", Some(key.to_owned()), || self.get(key)).await
     }
 
-    /// One try of a command.
-    pub(crate) async fn run(&self, command: Command) -> Executed {
+    /// Executes the commands of an invocation that waits on this clock.
+    pub fn executor<'a>(&'a self, time: &'a impl Wait) -> impl Executor + 'a {
+        let calls = || WithBug { calls: Client::new(self, time), cloud: self };
+        let services = Services::default().reaching(execute::ebs(calls(), time)).reaching(Direct(self));
+        Misread { services, bug: self.injected_bug() }
+    }
+
+    async fn run(&self, command: Command) -> Executed {
         match command {
             Command::ReadUpload { sweep, upload, defaults } => {
                 let bytes = self.get_object(&upload.key).await?.ok_or("NoSuchKey")?;
@@ -215,7 +228,6 @@ impl Cloud {
             Command::ReadPages { sweep, pages, .. } => self.read_pages(sweep, pages).await,
             Command::Gather { wanted, trials } => self.gather(wanted, trials).await,
             Command::PublishResults { sweep, results, .. } => self.publish(sweep, *results).await,
-            Command::Workspace { of, call, .. } => self.ebs(of, call).await,
             Command::LocateAttempt { trial, attempt, container_instance } => {
                 self.locate(trial, attempt, &container_instance).await
             }
@@ -242,6 +254,7 @@ impl Cloud {
                 let access = self.calls.call("AssumeRole", access).await?;
                 Ok(vec![Outcome::CredentialsIssued { request, access }])
             }
+            other => Err(format!("{} has another service", other.name()).into()),
         }
     }
 
@@ -262,50 +275,6 @@ impl Cloud {
             let _ = self.calls.call("Publish", || ()).await;
         }
         Ok(vec![Outcome::Notified(notification)])
-    }
-
-    /// As on AWS: only the parameters have to be there.
-    async fn gather(&self, wanted: Wanted, trials: Arc<[Trial]>) -> Executed {
-        let parameters = self.get_object(&trials::lines_key(&wanted.sweep)).await?.ok_or("NoSuchKey")?;
-        let file = self.get_object(&wanted.upload.key).await.ok().flatten();
-        let mut gathered = ReportInputs {
-            parameters,
-            file: file.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()),
-            ..ReportInputs::default()
-        };
-        let object = |index, name| format!("{}{name}", wanted.sweep.trial_prefix(index));
-        for index in &wanted.curves {
-            if let Ok(Some(record)) = self.get_object(&object(*index, "metrics.jsonl")).await {
-                gathered.curves.insert(*index, curves::read(&record, &wanted.metrics));
-            }
-        }
-        for index in &wanted.logs {
-            if let Ok(Some(log)) = self.get_object(&object(*index, "train.log")).await {
-                gathered.logs.insert(*index, last_lines(&log));
-            }
-        }
-        if !wanted.pools.is_empty() {
-            let usd = |pool: &Pool| SpotPrice { pool: pool.clone(), from: Timestamp::UNIX_EPOCH, usd: SPOT_USD };
-            let spot = self.calls.call("DescribeSpotPriceHistory", || wanted.pools.iter().map(usd).collect()).await;
-            let list = || wanted.pools.iter().map(|pool| (pool.instance_type.clone(), ON_DEMAND_USD)).collect();
-            let on_demand = self.calls.call("GetProducts", list).await;
-            let charged = self.prices.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            let flat = Prices::new(spot.unwrap_or_default(), on_demand.unwrap_or_default());
-            gathered.prices = charged.unwrap_or(flat);
-        }
-        Ok(vec![Outcome::ReportInputs { sweep: wanted.sweep, trials, gathered: Arc::new(gathered) }])
-    }
-
-    async fn publish(&self, sweep: SweepId, results: Results) -> Executed {
-        let prefix = sweep.results_prefix();
-        let report = serde_json::to_vec(&results.report)?;
-        self.put_object(format!("{prefix}leaderboard.csv"), results.leaderboard.into_bytes()).await?;
-        self.put_object(format!("{prefix}costs.json"), results.costs.into_bytes()).await?;
-        self.put_object(format!("{prefix}report.html"), report).await?;
-        if let Some(summary) = &results.summary {
-            self.put_object(format!("{prefix}summary.json"), summary.clone().into_bytes()).await?;
-        }
-        Ok(vec![Outcome::ResultsPublished { sweep, summary: results.summary }])
     }
 
     async fn read_space(&self, request: TrialRequest) -> Executed {
@@ -371,16 +340,13 @@ impl Cloud {
     }
 }
 
-impl Executor for Cloud {
-    async fn execute(&self, command: Command) -> Result<Vec<Outcome>, ExecuteError> {
-        let name = command.name();
-        // No time passes within an invocation: what is throttled once is throttled in every try.
-        let retries = Retries::of(&command);
-        let done = match self.run(command).await {
-            Err(error) if limit(&*error).is_some() => retries.last(error),
-            done => done,
-        };
-        done.map_err(|source| ExecuteError { command: name, source })
+/// The commands that are executed here without an interpretation of their own.
+#[derive(Debug)]
+struct Direct<'a>(&'a Cloud);
+
+impl Service for Direct<'_> {
+    fn take(&self, command: Box<Command>) -> Taken<'_> {
+        Ok(Box::pin(self.0.run(*command)))
     }
 }
 

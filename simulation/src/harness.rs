@@ -19,6 +19,7 @@ use crate::cloud::Cloud;
 use crate::injected_bug::InjectedBug;
 use crate::memory::MemoryStore;
 use crate::permissions::{CONTROL_PLANE, Permissions};
+use crate::standing::Standing;
 
 /// The deployment's bucket.
 pub const BUCKET: &str = "b";
@@ -154,7 +155,8 @@ impl Harness {
         let event = event::parse(raw).expect("the event parses");
         self.cloud.world().advance(self.now);
         let now = self.now + SignedDuration::from_millis(skew_ms);
-        handle(&self.store, &self.cloud, &self.settings, event, now).await
+        let time = Standing::default();
+        handle(&self.store, &self.cloud.executor(&time), &self.settings, event, now).await
     }
 
     /// The schedule's event.

@@ -15,4 +15,5 @@ pub mod replay;
 pub mod run;
 pub mod scenario;
 pub mod shrink;
+mod standing;
 mod table;

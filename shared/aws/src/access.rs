@@ -6,10 +6,10 @@ use aws_sdk_sts::types::Tag;
 use futures_util::FutureExt;
 use jiff::Timestamp;
 
-use super::executor::{Executed, Service, Taken};
 use super::lazy::{Lazy, lazy};
 use spotsweep_control_plane::command::Command;
 use spotsweep_control_plane::event::TrialRequest;
+use spotsweep_control_plane::execute::{Executed, Service, Taken};
 use spotsweep_control_plane::outcome::Outcome;
 use spotsweep_control_plane::workspace::TrialRef;
 use spotsweep_protocol::claim::Access;

@@ -13,10 +13,10 @@ use aws_sdk_batch::types::{
 };
 use futures_util::FutureExt;
 
-use super::executor::{Executed, Service, Taken};
 use super::lazy::{Lazy, lazy};
 use spotsweep_control_plane::command::{Command, STOPPED_IDS, Submission};
 use spotsweep_control_plane::event;
+use spotsweep_control_plane::execute::{Executed, Service, Taken};
 use spotsweep_control_plane::outcome::Outcome;
 use spotsweep_control_plane::throttle::{Limit, submit_pauses};
 use spotsweep_control_plane::trial::{RetryOn, RetryRule, retry_rules};

@@ -5,11 +5,12 @@ use aws_sdk_ecs::operation::update_container_instances_state::UpdateContainerIns
 use aws_sdk_ecs::types::ContainerInstanceStatus;
 use futures_util::FutureExt;
 
-use super::executor::{BoxError, Executed, Service, Taken};
+use super::BoxError;
 use super::lazy::{Lazy, lazy};
 use super::{batch, ecs};
 use spotsweep_control_plane::command::Command;
 use spotsweep_control_plane::event::TrialRequest;
+use spotsweep_control_plane::execute::{Executed, Service, Taken};
 use spotsweep_control_plane::outcome::{Drained, Outcome};
 use spotsweep_protocol::cause::chain;
 use spotsweep_protocol::ids::DescribedJob;

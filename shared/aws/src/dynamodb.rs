@@ -21,7 +21,6 @@ mod history;
 mod rows;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::error::Error;
 use std::hash::{BuildHasher, Hasher};
 use std::ops::Range;
 
@@ -34,6 +33,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 
+use super::BoxError;
 use super::emf;
 use history::Kept;
 use rows::{Row, TRIAL, number, sortable};
@@ -55,8 +55,6 @@ const OVERDUE_A_TICK: usize = 4000;
 
 /// The attribute by which a put knows itself again.
 const MARK: &str = "mark";
-
-type BoxError = Box<dyn Error + Send + Sync>;
 
 /// The store behind the functions.
 #[derive(Debug, Clone)]

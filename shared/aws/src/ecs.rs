@@ -8,10 +8,10 @@ use aws_sdk_ecs::operation::describe_tasks::DescribeTasksError;
 use aws_sdk_ecs::types::{ContainerInstance, Task as TaskOfEcs};
 use futures_util::FutureExt;
 
-use super::executor::{Executed, Service, Taken};
 use super::lazy::{Lazy, lazy};
 use spotsweep_control_plane::command::Command;
 use spotsweep_control_plane::event::TrialRequest;
+use spotsweep_control_plane::execute::{Executed, Service, Taken};
 use spotsweep_control_plane::outcome::Outcome;
 use spotsweep_control_plane::workspace::{Fact, TrialRef};
 use spotsweep_protocol::claim::Task;

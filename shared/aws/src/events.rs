@@ -5,9 +5,10 @@ use aws_sdk_eventbridge::Client;
 use aws_sdk_eventbridge::types::PutEventsRequestEntry;
 use futures_util::FutureExt;
 
-use super::executor::{BoxError, Executed, Service, Taken};
+use super::BoxError;
 use super::lazy::{Lazy, lazy};
 use spotsweep_control_plane::command::Command;
+use spotsweep_control_plane::execute::{Executed, Service, Taken};
 use spotsweep_control_plane::outcome::Outcome;
 use spotsweep_control_plane::sweep::notification::{Notification, SOURCE};
 use spotsweep_protocol::cause::chain;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use aws_sdk_s3::Client;
 use futures_util::{StreamExt, stream};
 
-use super::executor::Executed;
 use super::prices;
 use super::s3::bytes;
+use spotsweep_control_plane::execute::Executed;
 use spotsweep_control_plane::outcome::Outcome;
 use spotsweep_control_plane::results::inputs::{ReportInputs, Wanted, last_lines};
 use spotsweep_control_plane::results::report::curves;

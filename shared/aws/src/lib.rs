@@ -7,17 +7,18 @@
 mod access;
 #[cfg(feature = "batch")]
 mod batch;
+#[cfg(feature = "ec2")]
+mod call_error;
 #[cfg(all(feature = "batch", feature = "ecs"))]
 mod drain;
 mod dynamodb;
 #[cfg(feature = "ec2")]
-mod ebs;
+mod ec2;
 #[cfg(feature = "ecs")]
 mod ecs;
 mod emf;
 #[cfg(feature = "eventbridge")]
 mod events;
-mod executor;
 #[cfg(all(feature = "ec2", feature = "pricing", feature = "s3"))]
 mod gather;
 mod lambda;
@@ -36,12 +37,16 @@ mod reader;
 mod results;
 #[cfg(feature = "s3")]
 mod s3;
+#[cfg(feature = "ec2")]
+mod services;
 #[cfg(all(feature = "batch", feature = "ec2", feature = "ecs"))]
 mod silence;
 #[cfg(all(feature = "batch", feature = "ec2"))]
 mod target;
 #[cfg(feature = "s3")]
 mod uploads;
+#[cfg(feature = "ec2")]
+mod wait;
 
 use std::env;
 
@@ -58,15 +63,12 @@ pub use batch::batch;
 #[cfg(all(feature = "batch", feature = "ecs"))]
 pub use drain::drains;
 pub use dynamodb::DynamoStore;
-#[cfg(feature = "ec2")]
-pub use ebs::ebs;
 #[cfg(feature = "ecs")]
 pub use ecs::{ecs, tasks};
 #[cfg(feature = "eventbridge")]
 pub use events::bus;
 #[cfg(all(feature = "eventbridge", feature = "sns"))]
 pub use events::bus_and_topics;
-pub use executor::{AwsExecutor, Executed, Service, Taken};
 #[cfg(feature = "s3")]
 pub use lines::lines;
 pub use logs::log_to_stdout;
@@ -75,6 +77,8 @@ pub use reader::{ReadError, Reader};
 pub use results::{Page, results};
 #[cfg(feature = "s3")]
 pub use s3::{is_gone, path_style_s3};
+#[cfg(feature = "ec2")]
+pub use services::ebs;
 #[cfg(all(feature = "batch", feature = "ec2", feature = "ecs"))]
 pub use silence::hosts;
 #[cfg(all(feature = "batch", feature = "ec2"))]
@@ -83,9 +87,12 @@ pub use target::targets;
 pub use uploads::uploads;
 
 use spotsweep_control_plane::event::{self, Event};
+use spotsweep_control_plane::execute::{Service, Services};
 use spotsweep_control_plane::handle::{HandleError, Report, handle};
 use spotsweep_control_plane::settings::Settings;
 use spotsweep_protocol::cause::chain;
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Everything that one function needs: its table's client from its cold start on, each other client from its first use.
 #[derive(Debug)]
@@ -93,7 +100,7 @@ pub struct Deployment {
     /// Stored state.
     pub store: DynamoStore,
     /// Effects.
-    pub executor: AwsExecutor,
+    pub executor: Services<'static>,
     /// Names and times.
     pub settings: Settings,
     config: SdkConfig,
@@ -119,7 +126,7 @@ impl Deployment {
         };
         let config = lambda::config(variable)?;
         let store = DynamoStore::new(&config, table, retention_days);
-        Ok(Self { store, executor: AwsExecutor::default(), settings, config })
+        Ok(Self { store, executor: Services::default(), settings, config })
     }
 
     /// Opens one more service.

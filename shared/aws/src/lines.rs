@@ -6,11 +6,11 @@ use aws_config::SdkConfig;
 use aws_sdk_s3::Client;
 use futures_util::FutureExt;
 
-use super::executor::{Executed, Service, Taken};
 use super::lazy::{Lazy, lazy};
 use super::s3::bytes;
 use spotsweep_control_plane::command::Command;
 use spotsweep_control_plane::event::TrialRequest;
+use spotsweep_control_plane::execute::{Executed, Service, Taken};
 use spotsweep_control_plane::outcome::Outcome;
 use spotsweep_control_plane::suggestion::choose;
 use spotsweep_control_plane::sweep::continuation::Listed;

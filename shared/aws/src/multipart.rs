@@ -3,10 +3,10 @@
 use aws_sdk_s3::Client;
 use aws_sdk_s3::types::{CompletedMultipartUpload, CompletedPart};
 
+use super::BoxError;
+
 /// Bytes of one part; S3 wants at least 5 MiB for each but the last.
 const PART_BYTES: usize = 8 << 20;
-
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 pub(super) struct Writer<'a> {
     client: &'a Client,

@@ -3,8 +3,9 @@
 use aws_sdk_s3::Client;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 
-use super::executor::{BoxError, Executed};
+use super::BoxError;
 use super::s3::{bytes, put};
+use spotsweep_control_plane::execute::Executed;
 use spotsweep_control_plane::outcome::Outcome;
 use spotsweep_control_plane::sweep::pages::page_key;
 use spotsweep_control_plane::trial::Trial;

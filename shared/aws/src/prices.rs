@@ -10,7 +10,8 @@ use aws_sdk_pricing::types::{Filter, FilterType};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::ebs;
+use super::BoxError;
+use super::ec2;
 use spotsweep_control_plane::results::cost::{Pool, Prices, SpotPrice};
 use spotsweep_protocol::cause::chain;
 
@@ -20,8 +21,6 @@ const PRICE_LIST_REGION: &str = "us-east-1";
 
 /// Pages of spot prices: 1 000 prices each; three months of a pool are some hundred.
 const MAX_PAGES: usize = 20;
-
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Who is asked.
 #[derive(Debug, Clone)]
@@ -35,7 +34,7 @@ impl Clients {
     pub(super) fn new(config: &SdkConfig) -> Self {
         let own = aws_sdk_pricing::config::Builder::from(config).region(Region::new(PRICE_LIST_REGION)).build();
         let region = config.region().map(|region| region.to_string()).unwrap_or_default();
-        Self { ec2: ebs::client(config), list: aws_sdk_pricing::Client::from_conf(own), region }
+        Self { ec2: ec2::client(config), list: aws_sdk_pricing::Client::from_conf(own), region }
     }
 }
 

@@ -4,11 +4,11 @@ use aws_config::SdkConfig;
 use aws_sdk_s3::Client;
 use futures_util::FutureExt;
 
-use super::executor::{Executed, Service, Taken};
 use super::lazy::{Lazy, lazy};
 use super::s3::put;
 use super::{gather, pages, prices};
 use spotsweep_control_plane::command::Command;
+use spotsweep_control_plane::execute::{Executed, Service, Taken};
 use spotsweep_control_plane::outcome::Outcome;
 use spotsweep_control_plane::results::inputs::Results as Published;
 use spotsweep_control_plane::results::report::Report;

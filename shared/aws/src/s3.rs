@@ -6,7 +6,7 @@ use aws_sdk_s3::config::Builder;
 use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_s3::operation::get_object::{GetObjectError, GetObjectOutput};
 
-use super::executor::BoxError;
+use super::BoxError;
 
 /// Whether the object, or the version of it, is gone, or a delete marker stands in its place.
 pub fn is_gone(error: &SdkError<GetObjectError>) -> bool {

@@ -4,11 +4,13 @@ use aws_config::SdkConfig;
 use aws_sdk_ec2::types::{InstanceStateName, InstanceStatus as Status, SummaryStatus};
 use futures_util::FutureExt;
 
-use super::ebs::failure::Failure;
-use super::executor::{BoxError, Executed, Service, Taken};
+use super::BoxError;
+use super::call_error::call_error;
 use super::lazy::{Lazy, lazy};
-use super::{batch, ebs, ecs};
+use super::{batch, ec2, ecs};
+use spotsweep_control_plane::calls::CallError;
 use spotsweep_control_plane::command::Command;
+use spotsweep_control_plane::execute::{Executed, Service, Taken};
 use spotsweep_control_plane::outcome::Outcome;
 use spotsweep_control_plane::trial::{AgentState, Host, InstanceStatus};
 use spotsweep_control_plane::workspace::TrialRef;
@@ -22,7 +24,7 @@ pub fn hosts(config: &SdkConfig) -> impl Service + use<> {
     Hosts {
         batch: lazy(config, aws_sdk_batch::Client::new),
         ecs: lazy(config, aws_sdk_ecs::Client::new),
-        ec2: lazy(config, ebs::client),
+        ec2: lazy(config, ec2::client),
     }
 }
 
@@ -73,19 +75,19 @@ impl Hosts {
     /// Without `IncludeAllInstances` EC2 shows running instances only.
     async fn status(&self, instance: &str) -> Result<InstanceStatus, BoxError> {
         let request = self.ec2.describe_instance_status().instance_ids(instance).include_all_instances(true);
-        match request.send().await.map_err(Failure::from) {
+        match request.send().await.map_err(call_error) {
             Ok(answer) => Ok(answer.instance_statuses().first().map_or(InstanceStatus::Unknown, status_of)),
-            Err(Failure::Refused { code, .. }) if code == NOT_FOUND => Ok(InstanceStatus::Gone),
+            Err(CallError::Refused { code, .. }) if code == NOT_FOUND => Ok(InstanceStatus::Gone),
             Err(failure) => Err(failure.into()),
         }
     }
 
     /// A refusal of EC2's is an outcome. An instance that is gone needs no end.
     async fn end(&self, trial: TrialRef, attempt: u32, instance: String) -> Executed {
-        let refusal = match self.ec2.terminate_instances().instance_ids(instance).send().await.map_err(Failure::from) {
+        let refusal = match self.ec2.terminate_instances().instance_ids(instance).send().await.map_err(call_error) {
             Ok(_) => None,
-            Err(Failure::Refused { code, .. }) if code == NOT_FOUND => None,
-            Err(Failure::Refused { code, message }) => Some(format!("{code}: {message}")),
+            Err(CallError::Refused { code, .. }) if code == NOT_FOUND => None,
+            Err(CallError::Refused { code, message }) => Some(format!("{code}: {message}")),
             Err(failure) => return Err(failure.into()),
         };
         Ok(vec![Outcome::InstanceEnded { trial, attempt, refusal }])

@@ -9,11 +9,12 @@ use aws_sdk_batch::types::{ContainerProperties, EcsProperties, JobDefinition, Jq
 use aws_sdk_ec2::types::{Filter, Snapshot, SnapshotState, Volume, VolumeState};
 use futures_util::FutureExt;
 
-use super::ebs;
-use super::ebs::failure::Failure;
-use super::executor::{Executed, Service, Taken};
+use super::call_error::call_error;
+use super::ec2;
 use super::lazy::{Lazy, lazy};
+use spotsweep_control_plane::calls::CallError;
 use spotsweep_control_plane::command::Command;
+use spotsweep_control_plane::execute::{Executed, Service, Taken};
 use spotsweep_control_plane::outcome::Outcome;
 use spotsweep_control_plane::sweep::Prepared;
 use spotsweep_control_plane::sweep::target::{
@@ -31,7 +32,7 @@ type Found<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 /// Looks up what a sweep is to run on and with.
 pub fn targets(config: &SdkConfig) -> impl Service + use<> {
-    Targets { batch: lazy(config, aws_sdk_batch::Client::new), ec2: lazy(config, ebs::client) }
+    Targets { batch: lazy(config, aws_sdk_batch::Client::new), ec2: lazy(config, ec2::client) }
 }
 
 #[derive(Debug)]
@@ -121,9 +122,9 @@ async fn base(client: &aws_sdk_ec2::Client, query: Option<BaseQuery>) -> Found<B
 }
 
 async fn snapshot(client: &aws_sdk_ec2::Client, id: &str) -> Found<Option<BaseSnapshot>> {
-    let found = match client.describe_snapshots().snapshot_ids(id).send().await.map_err(Failure::from) {
+    let found = match client.describe_snapshots().snapshot_ids(id).send().await.map_err(call_error) {
         Ok(answer) => answer.snapshots.unwrap_or_default().into_iter().next(),
-        Err(Failure::Refused { code, .. }) if BaseQuery::is_no_snapshot(&code) => None,
+        Err(CallError::Refused { code, .. }) if BaseQuery::is_no_snapshot(&code) => None,
         Err(failure) => return Err(failure.into()),
     };
     found.map(|found| base_snapshot(&found).ok_or_else(|| INCOMPLETE.into())).transpose()

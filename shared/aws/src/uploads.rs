@@ -4,12 +4,13 @@ use aws_config::SdkConfig;
 use aws_sdk_s3::Client;
 use futures_util::FutureExt;
 
-use super::executor::{BoxError, Executed, Service, Taken};
+use super::BoxError;
 use super::lazy::{Lazy, lazy};
 use super::multipart::Writer;
 use super::s3::{bytes, is_gone, put};
 use spotsweep_control_plane::command::Command;
 use spotsweep_control_plane::decide::sweep_upload::{parse, too_large, whole_file};
+use spotsweep_control_plane::execute::{Executed, Service, Taken};
 use spotsweep_control_plane::outcome::Outcome;
 use spotsweep_control_plane::results::answer::{plan_json, rejection_json};
 use spotsweep_control_plane::sweep::continuation::{Continuation, Listed};

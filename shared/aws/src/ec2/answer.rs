@@ -1,0 +1,39 @@
+//! What EC2 shows of volumes, snapshots and instances. A state that it leaves out is empty.
+
+use aws_sdk_ec2::types::{self, SnapshotState, VolumeAttachment, VolumeAttachmentState, VolumeState};
+use spotsweep_control_plane::calls::{Attachment, Instance, Snapshot, Volume};
+
+pub(super) fn volume(found: types::Volume) -> Option<Volume> {
+    Some(new_volume(found.volume_id?, found.state.as_ref(), found.attachments.unwrap_or_default()))
+}
+
+pub(super) fn new_volume(id: String, state: Option<&VolumeState>, attachments: Vec<VolumeAttachment>) -> Volume {
+    let attachments = attachments.into_iter().map(|found| attachment(found.instance_id, found.state.as_ref()));
+    Volume { id, state: word(state.map(VolumeState::as_str)), attachments: attachments.collect() }
+}
+
+pub(super) fn attachment(instance: Option<String>, state: Option<&VolumeAttachmentState>) -> Attachment {
+    Attachment { instance, state: word(state.map(VolumeAttachmentState::as_str)) }
+}
+
+pub(super) fn snapshot(found: types::Snapshot) -> Option<Snapshot> {
+    Some(Snapshot {
+        volume_size_gib: found.volume_size.and_then(|size| u32::try_from(size).ok()),
+        full_bytes: found.full_snapshot_size_in_bytes.and_then(|bytes| u64::try_from(bytes).ok()),
+        ..new_snapshot(found.snapshot_id?, found.state.as_ref())
+    })
+}
+
+/// CreateSnapshot's answer: nothing more of it is used.
+pub(super) fn new_snapshot(id: String, state: Option<&SnapshotState>) -> Snapshot {
+    Snapshot { id, state: word(state.map(SnapshotState::as_str)), ..Snapshot::default() }
+}
+
+pub(super) fn instance(found: types::Instance) -> Instance {
+    let state = found.state.as_ref().and_then(|state| state.name());
+    Instance { state: word(state.map(types::InstanceStateName::as_str)) }
+}
+
+fn word(state: Option<&str>) -> String {
+    state.unwrap_or_default().to_owned()
+}
