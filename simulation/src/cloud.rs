@@ -7,24 +7,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 mod answer;
+mod batch;
 mod client;
-mod drain;
 mod ec2;
 mod ecs;
 mod injected;
 mod pages;
 mod results;
-mod silence;
-mod stopped_jobs;
-mod submission;
 mod target;
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::json;
 use spotsweep_control_plane::calls::Wait;
-use spotsweep_control_plane::command::{Command, Submission};
+use spotsweep_control_plane::command::Command;
 use spotsweep_control_plane::decide::sweep_upload;
-use spotsweep_control_plane::event::{self, Event, TrialRequest};
+use spotsweep_control_plane::event::TrialRequest;
 use spotsweep_control_plane::execute::{self, Executed, Service, Services, Taken};
 use spotsweep_control_plane::handle::Executor;
 use spotsweep_control_plane::outcome::Outcome;
@@ -35,15 +32,14 @@ use spotsweep_control_plane::sweep::Prepared;
 use spotsweep_control_plane::sweep::continuation::{Continuation, Listed};
 use spotsweep_control_plane::sweep::notification::Notification;
 use spotsweep_protocol::claim::{Access, Prefix};
-use spotsweep_protocol::ids::{DescribedJob, JobName, Run, SweepId};
+use spotsweep_protocol::ids::{JobName, Run, SweepId};
 use spotsweep_protocol::secret::Secret;
 use spotsweep_sweep_file::trials;
 use spotsweep_world::World;
 
+pub(crate) use self::batch::retry_strategy;
 use self::client::Client;
 use self::injected::{Misread, WithBug};
-pub(crate) use self::submission::retry_strategy;
-use self::submission::submit_request;
 use crate::calls::{Calls, Unanswered};
 use crate::injected_bug::InjectedBug;
 
@@ -145,26 +141,23 @@ impl Cloud {
 
     /// The array and plain jobs that Batch has, by name.
     pub fn jobs_named(&self, name: &JobName, queue: &str) -> Vec<String> {
-        self.jobs_listed(name, queue, i64::MAX)
-    }
-
-    /// Those of them that ListJobs shows already.
-    fn jobs_shown(&self, name: &JobName, queue: &str) -> Vec<String> {
-        if self.injected_bug() == Some(InjectedBug::OverlookJobs) {
-            return Vec::new();
-        }
-        let late = *self.unlisted_for.lock().unwrap_or_else(PoisonError::into_inner);
-        let until = self.world().now().as_millisecond() - i64::try_from(late.as_millis()).unwrap_or(0);
-        self.jobs_listed(name, queue, until)
-    }
-
-    fn jobs_listed(&self, name: &JobName, queue: &str, until_ms: i64) -> Vec<String> {
         let filter = json!([{ "name": "JOB_NAME", "values": [name.to_string()] }]);
         let request = serde_json::from_value(json!({ "jobQueue": queue, "filters": filter }));
         let found = request.ok().and_then(|request| self.world().list_jobs(&request).ok()).unwrap_or_default();
         let jobs = found["jobSummaryList"].as_array().cloned().unwrap_or_default();
-        let shown = jobs.iter().filter(|job| job["createdAt"].as_i64().is_none_or(|at| at <= until_ms));
-        shown.filter_map(|job| job["jobId"].as_str().map(str::to_owned)).collect()
+        jobs.iter().filter_map(|job| job["jobId"].as_str().map(str::to_owned)).collect()
+    }
+
+    /// Until when jobs were created that ListJobs shows.
+    fn listed_until(&self) -> i64 {
+        let late = *self.unlisted_for.lock().unwrap_or_else(PoisonError::into_inner);
+        self.world().now().as_millisecond() - i64::try_from(late.as_millis()).unwrap_or(0)
+    }
+
+    /// Whether Batch refuses the job of this name.
+    fn refuses(&self, name: &str) -> bool {
+        let refused = *self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        refused.zip(JobName::parse(name)).is_some_and(|(part, name)| name.run == Run::Part(part))
     }
 
     fn objects(&self) -> MutexGuard<'_, BTreeMap<String, Vec<u8>>> {
@@ -183,7 +176,14 @@ impl Cloud {
     /// Executes the commands of an invocation that waits on this clock.
     pub fn executor<'a>(&'a self, time: &'a impl Wait) -> impl Executor + 'a {
         let calls = || WithBug { calls: Client::new(self, time), cloud: self };
-        let services = Services::default().reaching(execute::ebs(calls(), time)).reaching(Direct(self));
+        let services = Services::default()
+            .reaching(execute::batch(calls(), time))
+            .reaching(execute::ebs(calls(), time))
+            .reaching(execute::ecs(calls()))
+            .reaching(execute::tasks(calls()))
+            .reaching(execute::drains(calls(), calls()))
+            .reaching(execute::hosts(calls(), calls(), calls()))
+            .reaching(Direct(self));
         Misread { services, bug: self.injected_bug() }
     }
 
@@ -201,15 +201,6 @@ impl Cloud {
                 let named: Vec<String> = serde_json::from_slice(&listed)?;
                 Ok(vec![Outcome::SnapshotsRead(Continuation::page(sweep, first, &named))])
             }
-            Command::SubmitPart(submission) => self.submit(&submission).await,
-            Command::FindPart { name, queue } => {
-                let found = self.calls.call("ListJobs", || self.jobs_shown(&name, &queue)).await?;
-                Ok(vec![match found.into_iter().next() {
-                    Some(job) => Outcome::PartSubmitted { name, job },
-                    None => Outcome::PartNotFound { name },
-                }])
-            }
-            Command::TerminateJobs { sweep, jobs, reason } => self.terminate_jobs(sweep, &jobs, &reason).await,
             Command::WritePlan { sweep, upload, plan } => {
                 self.put_object(upload.plan_key(), plan_json(&sweep, &upload, &plan).to_string().into_bytes()).await?;
                 Ok(vec![Outcome::PlanWritten(sweep)])
@@ -220,29 +211,18 @@ impl Cloud {
                 Ok(vec![Outcome::RejectionWritten { sweep, problems: rejected.problems }])
             }
             Command::Notify(notification) => self.announce(notification).await,
-            Command::CancelWaiting { sweep, jobs, reason } => self.cancel_jobs(sweep, &jobs, &reason).await,
-            Command::DescribeJobs(jobs) => self.describe(jobs).await,
             Command::StorePage { sweep, page, trials, has_ended, .. } => {
                 self.store_page(sweep, (page, has_ended), &trials).await
             }
             Command::ReadPages { sweep, pages, .. } => self.read_pages(sweep, pages).await,
             Command::Gather { wanted, trials } => self.gather(wanted, trials).await,
             Command::PublishResults { sweep, results, .. } => self.publish(sweep, *results).await,
-            Command::LocateAttempt { trial, attempt, container_instance } => {
-                self.locate(trial, attempt, &container_instance).await
-            }
-            Command::DrainInstance(request) => self.drain(request).await,
-            Command::CheckInstance { trial, attempt, job, instance } => {
-                self.check_instance(trial, attempt, job, instance).await
-            }
-            Command::EndInstance { trial, attempt, instance } => self.end_instance(trial, attempt, instance).await,
             Command::ReadSpace { request, .. } => self.read_space(request).await,
             Command::FindStart { request, listed, .. } => {
                 let read = self.get_object(&listed.key(&request.sweep)).await?.ok_or("NoSuchKey")?;
                 let start = listed.start(&read, request.index)?;
                 Ok(vec![Outcome::StartFound { request, start }])
             }
-            Command::FindGpus { request, task } => self.find_gpus(request, &task).await,
             Command::FindLine { request, gpus, bucket } => self.find_line(request, gpus, bucket).await,
             Command::IssueCredentials { request, .. } => {
                 let access = || Access {
@@ -301,43 +281,6 @@ impl Cloud {
         let token = Secret::of((TOKENS + u128::from(self.tokens.fetch_add(1, Ordering::Relaxed))).to_be_bytes());
         Ok(vec![Outcome::TrialsStored { sweep, prepared, token }])
     }
-
-    async fn submit(&self, submission: &Submission) -> Executed {
-        let name = submission.name.clone();
-        let refused = *self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-        if refused.is_some_and(|part| name.run == Run::Part(part)) {
-            return Ok(vec![Outcome::PartRefused { name, message: "JobDefinition is inactive".into() }]);
-        }
-        let request = serde_json::from_value(submit_request(submission))?;
-        match self.batch("SubmitJob", |world| world.submit_job(request)).await? {
-            Ok(answer) => {
-                let job = answer["jobId"].as_str().ok_or("no job id")?.to_owned();
-                Ok(vec![Outcome::PartSubmitted { name, job }])
-            }
-            Err(error) if error.code == "ClientException" => {
-                Ok(vec![Outcome::PartRefused { name, message: error.message }])
-            }
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    async fn describe(&self, jobs: Vec<DescribedJob>) -> Executed {
-        let mut outcomes = Vec::new();
-        for some in jobs.chunks(100) {
-            let ids: Vec<String> = some.iter().map(|wanted| wanted.job.to_string()).collect();
-            let request = serde_json::from_value(json!({ "jobs": ids }))?;
-            let answer = self.batch("DescribeJobs", |world| world.describe_jobs(&request)).await??;
-            let found = answer["jobs"].as_array().cloned().unwrap_or_default();
-            let known = |id: String| found.iter().any(|job| job["jobId"] == id.as_str());
-            outcomes.extend(some.iter().filter(|job| !known(job.job.to_string())).cloned().map(Outcome::JobUnknown));
-            for detail in &found {
-                if let Event::JobChanged(job) = event::parse(batch_event(detail))? {
-                    outcomes.push(Outcome::JobDescribed(job));
-                }
-            }
-        }
-        Ok(outcomes)
-    }
 }
 
 /// The commands that are executed here without an interpretation of their own.
@@ -348,18 +291,4 @@ impl Service for Direct<'_> {
     fn take(&self, command: Box<Command>) -> Taken<'_> {
         Ok(Box::pin(self.0.run(*command)))
     }
-}
-
-/// A DescribeJobs answer as the event that carries the same document (fact 12).
-pub fn batch_event(detail: &Value) -> Value {
-    json!({
-        "source": "aws.batch", "detail-type": "Batch Job State Change", "version": "0", "id": "test",
-        "account": "000000000000", "region": "us-east-1", "time": Timestamp::UNIX_EPOCH.to_string(),
-        "resources": [], "detail": detail,
-    })
-}
-
-/// A text member of an answer; empty where it has none.
-fn text(value: &Value, member: &str) -> String {
-    value[member].as_str().unwrap_or_default().to_owned()
 }

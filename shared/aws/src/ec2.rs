@@ -9,12 +9,13 @@ use aws_sdk_ec2::config::Builder;
 use aws_sdk_ec2::types::{self, ResourceType, TagSpecification, VolumeType};
 use spotsweep_control_plane::calls::{
     AttachVolume, Attachment, CallError, CreateSnapshot, CreateVolume, DescribeSnapshots, DescribeVolumes, Ec2, Filter,
-    Instance, Page, Snapshot, Tag, Volume,
+    Instance, InstanceStatus, Page, Snapshot, Tag, Volume,
 };
 use spotsweep_control_plane::workspace::EC2_TRIES;
 
 use self::answer::{attachment, instance, snapshot, volume};
 use super::call_error::call_error;
+use super::fields::{next, number, some};
 use super::lazy::{Lazy, lazy};
 
 /// A client that shares the configuration's HTTP client.
@@ -24,12 +25,14 @@ pub(super) fn client(config: &SdkConfig) -> Client {
 }
 
 /// EC2 by its SDK.
-pub(super) fn ec2(config: &SdkConfig) -> Ec2Sdk {
-    Ec2Sdk(lazy(config, client))
-}
-
 #[derive(Debug)]
 pub(super) struct Ec2Sdk(Lazy<Client>);
+
+impl Ec2Sdk {
+    pub(super) fn new(config: &SdkConfig) -> Self {
+        Self(lazy(config, client))
+    }
+}
 
 impl Ec2 for Ec2Sdk {
     async fn create_volume(&self, wanted: CreateVolume) -> Result<Volume, CallError> {
@@ -97,25 +100,23 @@ impl Ec2 for Ec2Sdk {
         Ok(())
     }
 
+    async fn describe_instance_status(&self, instance: String) -> Result<Vec<InstanceStatus>, CallError> {
+        // Without `IncludeAllInstances` EC2 shows running instances only.
+        let request = self.0.describe_instance_status().instance_ids(instance).include_all_instances(true);
+        let found = request.send().await.map_err(call_error)?;
+        Ok(found.instance_statuses.unwrap_or_default().into_iter().map(answer::instance_status).collect())
+    }
+
+    async fn terminate_instances(&self, instance: String) -> Result<(), CallError> {
+        self.0.terminate_instances().instance_ids(instance).send().await.map_err(call_error)?;
+        Ok(())
+    }
+
     async fn describe_instances(&self, id: String) -> Result<Vec<Instance>, CallError> {
         let found = self.0.describe_instances().instance_ids(id).send().await.map_err(call_error)?;
         let reservations = found.reservations.unwrap_or_default().into_iter();
         Ok(reservations.flat_map(|reservation| reservation.instances.unwrap_or_default()).map(instance).collect())
     }
-}
-
-fn number(value: u32) -> i32 {
-    i32::try_from(value).unwrap_or(i32::MAX)
-}
-
-/// The SDK leaves out what is absent, and sends what is empty.
-fn some<T>(values: Vec<T>) -> Option<Vec<T>> {
-    (!values.is_empty()).then_some(values)
-}
-
-/// An empty token is none.
-fn next(token: Option<String>) -> Option<String> {
-    token.filter(|token| !token.is_empty())
 }
 
 fn filters(filters: Vec<Filter>) -> Option<Vec<types::Filter>> {

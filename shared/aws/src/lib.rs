@@ -7,10 +7,8 @@
 mod access;
 #[cfg(feature = "batch")]
 mod batch;
-#[cfg(feature = "ec2")]
+#[cfg(any(feature = "batch", feature = "ec2", feature = "ecs"))]
 mod call_error;
-#[cfg(all(feature = "batch", feature = "ecs"))]
-mod drain;
 mod dynamodb;
 #[cfg(feature = "ec2")]
 mod ec2;
@@ -19,6 +17,8 @@ mod ecs;
 mod emf;
 #[cfg(feature = "eventbridge")]
 mod events;
+#[cfg(any(feature = "batch", feature = "ec2"))]
+mod fields;
 #[cfg(all(feature = "ec2", feature = "pricing", feature = "s3"))]
 mod gather;
 mod lambda;
@@ -37,15 +37,13 @@ mod reader;
 mod results;
 #[cfg(feature = "s3")]
 mod s3;
-#[cfg(feature = "ec2")]
+#[cfg(any(feature = "batch", feature = "ec2", feature = "ecs"))]
 mod services;
-#[cfg(all(feature = "batch", feature = "ec2", feature = "ecs"))]
-mod silence;
 #[cfg(all(feature = "batch", feature = "ec2"))]
 mod target;
 #[cfg(feature = "s3")]
 mod uploads;
-#[cfg(feature = "ec2")]
+#[cfg(any(feature = "batch", feature = "ec2"))]
 mod wait;
 
 use std::env;
@@ -58,13 +56,7 @@ use serde_json::Value;
 
 #[cfg(feature = "sts")]
 pub use access::access;
-#[cfg(feature = "batch")]
-pub use batch::batch;
-#[cfg(all(feature = "batch", feature = "ecs"))]
-pub use drain::drains;
 pub use dynamodb::DynamoStore;
-#[cfg(feature = "ecs")]
-pub use ecs::{ecs, tasks};
 #[cfg(feature = "eventbridge")]
 pub use events::bus;
 #[cfg(all(feature = "eventbridge", feature = "sns"))]
@@ -77,10 +69,16 @@ pub use reader::{ReadError, Reader};
 pub use results::{Page, results};
 #[cfg(feature = "s3")]
 pub use s3::{is_gone, path_style_s3};
+#[cfg(feature = "batch")]
+pub use services::batch;
+#[cfg(all(feature = "batch", feature = "ecs"))]
+pub use services::drains;
 #[cfg(feature = "ec2")]
 pub use services::ebs;
 #[cfg(all(feature = "batch", feature = "ec2", feature = "ecs"))]
-pub use silence::hosts;
+pub use services::hosts;
+#[cfg(feature = "ecs")]
+pub use services::{ecs, tasks};
 #[cfg(all(feature = "batch", feature = "ec2"))]
 pub use target::targets;
 #[cfg(feature = "s3")]

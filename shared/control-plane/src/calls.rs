@@ -2,14 +2,18 @@
 //! and gives the answer, or a [`CallError`]. Its implementations choose nothing. What a command does with an answer is in
 //! [`crate::execute`], for the SDKs (crate `spotsweep-aws`) as for the emulator's World (crate `spotsweep-simulation`).
 
+mod batch;
 mod ec2;
+mod ecs;
 mod error;
 mod wait;
 
+pub use batch::{Batch, ListJobs, ListedJob, NotStopped, StopJobs, SubmitJob};
 pub use ec2::{
     AttachVolume, Attachment, CreateSnapshot, CreateVolume, DescribeSnapshots, DescribeVolumes, Ec2, Filter, Instance,
-    Snapshot, Tag, Volume,
+    InstanceStatus, Snapshot, Tag, Volume,
 };
+pub use ecs::{ContainerInstance, Ecs, InCluster, TaskContainer};
 pub use error::CallError;
 pub use wait::Wait;
 

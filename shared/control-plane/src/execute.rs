@@ -3,7 +3,11 @@
 //!
 //! A function is built with the services whose commands it executes, so no other client gets into its binary.
 
+mod batch;
+mod drain;
 mod ebs;
+mod ecs;
+mod silence;
 
 use std::error::Error;
 use std::fmt::Debug;
@@ -15,7 +19,11 @@ use crate::command::Command;
 use crate::handle::{ExecuteError, Executor};
 use crate::outcome::Outcome;
 
+pub use batch::batch;
+pub use drain::drains;
 pub use ebs::ebs;
+pub use ecs::{ecs, tasks};
+pub use silence::hosts;
 
 type BoxError = Box<dyn Error + Send + Sync>;
 

@@ -2,7 +2,7 @@
 
 use spotsweep_control_plane::calls::{
     self, AttachVolume, Attachment, CallError, CreateSnapshot, CreateVolume, DescribeSnapshots, DescribeVolumes, Ec2,
-    Instance, Page, Snapshot, Tag, Volume, Wait,
+    Instance, InstanceStatus, Page, Snapshot, Tag, Volume, Wait,
 };
 use spotsweep_world::{Filter, Selection, Service, ebs};
 
@@ -66,6 +66,20 @@ impl<W: Wait> Ec2 for Client<'_, W> {
         self.ec2("DeleteSnapshot", |world| world.delete_snapshot(&snapshot)).await
     }
 
+    async fn describe_instance_status(&self, instance: String) -> Result<Vec<InstanceStatus>, CallError> {
+        let wanted = selection(vec![instance], Vec::new(), None);
+        self.ec2("DescribeInstanceStatus", |world| {
+            let (found, _) = world.describe_instance_status(&wanted, true)?;
+            Ok(found.into_iter().map(instance_status).collect())
+        })
+        .await
+    }
+
+    async fn terminate_instances(&self, instance: String) -> Result<(), CallError> {
+        let ids = [instance];
+        self.ec2("TerminateInstances", |world| world.terminate_instances(&ids).map(drop)).await
+    }
+
     async fn describe_instances(&self, instance: String) -> Result<Vec<Instance>, CallError> {
         let wanted = selection(vec![instance], Vec::new(), None);
         self.ec2("DescribeInstances", |world| {
@@ -95,6 +109,11 @@ fn volume(found: &ebs::Volume) -> Volume {
 
 fn attachment(found: &ebs::Attachment) -> Attachment {
     Attachment { instance: Some(found.instance.clone()), state: found.state.as_str().to_owned() }
+}
+
+fn instance_status(found: &spotsweep_world::Instance) -> InstanceStatus {
+    let checks = if found.impaired { "impaired" } else { "ok" };
+    InstanceStatus { state: found.state.as_str().to_owned(), system: checks.to_owned(), instance: checks.to_owned() }
 }
 
 fn snapshot(found: &ebs::Snapshot) -> Snapshot {

@@ -1,45 +1,65 @@
-//! ECS, with the calls that the AWS executor makes.
+//! ECS's calls on the World: fields of requests and answers.
 
+use serde::Deserialize;
 use serde_json::{Value, json};
-use spotsweep_control_plane::event::TrialRequest;
-use spotsweep_control_plane::outcome::Outcome;
-use spotsweep_control_plane::workspace::{Fact, TrialRef};
-use spotsweep_protocol::claim::Task;
+use spotsweep_control_plane::calls::{CallError, ContainerInstance, Ecs, InCluster, TaskContainer, Wait};
+use spotsweep_world::Service;
 
-use super::{Cloud, Executed};
+use super::client::{Client, answer, request};
 
-impl Cloud {
-    pub(super) async fn locate(&self, trial: TrialRef, attempt: u32, container_instance: &str) -> Executed {
-        let cluster = container_instance.rsplit('/').nth(1).unwrap_or_default();
-        let request =
-            serde_json::from_value(json!({ "cluster": cluster, "containerInstances": [container_instance] }))?;
-        let found =
-            self.calls.call("DescribeContainerInstances", || self.world().describe_container_instances(&request));
-        let found = found.await??;
-        let host = &found["containerInstances"][0];
-        let zone = host["attributes"].as_array().into_iter().flatten();
-        let zone = zone.filter(|attribute| attribute["name"] == "ecs.availability-zone");
-        let zone = zone.filter_map(|attribute| attribute["value"].as_str()).next();
-        Ok(vec![match (host["ec2InstanceId"].as_str(), zone) {
-            (Some(instance), Some(zone)) => {
-                let (instance, zone) = (instance.to_owned(), zone.to_owned());
-                Outcome::AttemptLocated { trial, attempt, instance, zone }
-            }
-            _ => Outcome::Workspace(trial, Fact::PlaceUnknown),
-        }])
+impl<W: Wait> Ecs for Client<'_, W> {
+    async fn describe_container_instances(&self, wanted: InCluster) -> Result<Vec<ContainerInstance>, CallError> {
+        let request = request(json!({ "cluster": wanted.cluster, "containerInstances": [wanted.arn] }))?;
+        let action = "DescribeContainerInstances";
+        let found = self.call(Service::Ecs, action, |world| world.describe_container_instances(&request)).await?;
+        let found: Vec<Instance> = answer(&found["containerInstances"])?;
+        Ok(found
+            .into_iter()
+            .map(|found| ContainerInstance {
+                instance: found.ec2_instance_id,
+                agent_connected: found.agent_connected,
+                attributes: found.attributes.into_iter().map(|one| (one.name, one.value)).collect(),
+            })
+            .collect())
     }
 
-    pub(super) async fn find_gpus(&self, request: TrialRequest, task: &Task) -> Executed {
-        let cluster = task.arn.rsplit('/').nth(1).unwrap_or_default();
-        let described = serde_json::from_value(json!({ "cluster": cluster, "tasks": [task.arn] }))?;
-        let found = self.calls.call("DescribeTasks", || self.world().describe_tasks(&described)).await??;
-        let mut containers = found["tasks"][0]["containers"].as_array().into_iter().flatten();
-        let own = containers.find(|container| container["name"] == task.container.as_str());
-        let uuids = |own: &Value| {
-            let uuids = own["gpuIds"].as_array().into_iter().flatten().filter_map(Value::as_str);
-            uuids.map(str::to_owned).collect()
-        };
-        let gpus = own.map(uuids);
-        Ok(vec![Outcome::GpusFound { request, gpus }])
+    async fn update_container_instances_state(
+        &self,
+        wanted: InCluster,
+        status: &'static str,
+    ) -> Result<Vec<Option<String>>, CallError> {
+        let wanted = json!({ "cluster": wanted.cluster, "containerInstances": [wanted.arn], "status": status });
+        let (request, action) = (request(wanted)?, "UpdateContainerInstancesState");
+        let changed = self.call(Service::Ecs, action, |world| world.update_container_instances_state(&request)).await?;
+        let failures = changed["failures"].as_array().into_iter().flatten();
+        Ok(failures.map(|failure| failure["reason"].as_str().map(str::to_owned)).collect())
     }
+
+    async fn describe_tasks(&self, wanted: InCluster) -> Result<Vec<TaskContainer>, CallError> {
+        let request = request(json!({ "cluster": wanted.cluster, "tasks": [wanted.arn] }))?;
+        let found = self.call(Service::Ecs, "DescribeTasks", |world| world.describe_tasks(&request)).await?;
+        let tasks = found["tasks"].as_array().into_iter().flatten();
+        let containers = tasks.flat_map(|task| task["containers"].as_array().into_iter().flatten());
+        containers.map(container).collect()
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Instance {
+    ec2_instance_id: Option<String>,
+    agent_connected: bool,
+    #[serde(default)]
+    attributes: Vec<Attribute>,
+}
+
+#[derive(Deserialize)]
+struct Attribute {
+    name: String,
+    value: Option<String>,
+}
+
+fn container(found: &Value) -> Result<TaskContainer, CallError> {
+    let gpus = found["gpuIds"].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned);
+    Ok(TaskContainer { name: answer(&found["name"])?, gpus: gpus.collect() })
 }

@@ -1,13 +1,16 @@
 //! What an injected bug does to the calls of commands, and to what comes of them.
 
 use spotsweep_control_plane::calls::{
-    AttachVolume, Attachment, CallError, CreateSnapshot, CreateVolume, DescribeSnapshots, DescribeVolumes, Ec2,
-    Instance, Page, Snapshot, Tag, Volume,
+    AttachVolume, Attachment, Batch, CallError, ContainerInstance, CreateSnapshot, CreateVolume, DescribeSnapshots,
+    DescribeVolumes, Ec2, Ecs, InCluster, Instance, InstanceStatus, ListJobs, ListedJob, NotStopped, Page, Snapshot,
+    StopJobs, SubmitJob, Tag, TaskContainer, Volume,
 };
 use spotsweep_control_plane::command::Command;
+use spotsweep_control_plane::event::batch_job_state::JobDetail;
 use spotsweep_control_plane::execute::Services;
 use spotsweep_control_plane::handle::{ExecuteError, Executor};
 use spotsweep_control_plane::outcome::Outcome;
+use spotsweep_control_plane::trial::{AgentState, InstanceStatus as InstanceHealth};
 use spotsweep_control_plane::workspace::{Fact, TRIAL_TAG, is_denied};
 use spotsweep_world::ebs::SnapshotState;
 
@@ -101,8 +104,66 @@ impl<C: Ec2> Ec2 for WithBug<'_, C> {
         self.deleted(self.calls.delete_snapshot(snapshot).await)
     }
 
+    async fn describe_instance_status(&self, instance: String) -> Result<Vec<InstanceStatus>, CallError> {
+        self.calls.describe_instance_status(instance).await
+    }
+
+    async fn terminate_instances(&self, instance: String) -> Result<(), CallError> {
+        if self.has(InjectedBug::KeepDead) {
+            return Ok(());
+        }
+        self.calls.terminate_instances(instance).await
+    }
+
     async fn describe_instances(&self, instance: String) -> Result<Vec<Instance>, CallError> {
         self.calls.describe_instances(instance).await
+    }
+}
+
+impl<C: Batch> Batch for WithBug<'_, C> {
+    async fn submit_job(&self, wanted: SubmitJob) -> Result<String, CallError> {
+        self.calls.submit_job(wanted).await
+    }
+
+    async fn list_jobs(&self, wanted: ListJobs) -> Result<Page<ListedJob>, CallError> {
+        let mut page = self.calls.list_jobs(wanted).await?;
+        if self.has(InjectedBug::OverlookJobs) {
+            page.items.clear();
+        }
+        Ok(page)
+    }
+
+    async fn describe_jobs(&self, ids: Vec<String>) -> Result<Vec<JobDetail>, CallError> {
+        self.calls.describe_jobs(ids).await
+    }
+
+    async fn terminate_jobs(&self, wanted: StopJobs) -> Result<Vec<NotStopped>, CallError> {
+        self.calls.terminate_jobs(wanted).await
+    }
+
+    async fn cancel_jobs(&self, wanted: StopJobs) -> Result<Vec<NotStopped>, CallError> {
+        self.calls.cancel_jobs(wanted).await
+    }
+}
+
+impl<C: Ecs> Ecs for WithBug<'_, C> {
+    async fn describe_container_instances(&self, wanted: InCluster) -> Result<Vec<ContainerInstance>, CallError> {
+        self.calls.describe_container_instances(wanted).await
+    }
+
+    async fn update_container_instances_state(
+        &self,
+        wanted: InCluster,
+        status: &'static str,
+    ) -> Result<Vec<Option<String>>, CallError> {
+        if self.has(InjectedBug::KeepUnfit) {
+            return Ok(Vec::new());
+        }
+        self.calls.update_container_instances_state(wanted, status).await
+    }
+
+    async fn describe_tasks(&self, wanted: InCluster) -> Result<Vec<TaskContainer>, CallError> {
+        self.calls.describe_tasks(wanted).await
     }
 }
 
@@ -129,6 +190,9 @@ impl Misread<'_> {
             }
             (Some(InjectedBug::TakeAllForLasting), Outcome::Workspace(_, Fact::Refused(refusal))) => {
                 refusal.lasts = true;
+            }
+            (Some(InjectedBug::TrustSilence), Outcome::InstanceChecked { host: Some(host), .. }) => {
+                (host.agent, host.status) = (AgentState::Disconnected, InstanceHealth::Impaired);
             }
             _as_it_is => {}
         }

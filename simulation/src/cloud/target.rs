@@ -14,7 +14,8 @@ use spotsweep_world::ebs::{Snapshot, Volume};
 use spotsweep_world::{Filter, Selection};
 
 use super::answer::NoAnswer;
-use super::{Cloud, Executed, text};
+use super::client::text;
+use super::{Cloud, Executed};
 
 impl Cloud {
     pub(super) async fn check_target(&self, sweep: SweepId, prepared: Prepared) -> Executed {

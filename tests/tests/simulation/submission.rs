@@ -176,17 +176,20 @@ async fn a_file_that_cannot_be_read_is_given_up_and_says_so() {
     assert!(answer.contains("read-upload failed: NoSuchKey"), "it says what failed: {answer}");
 }
 
-/// A throttled SubmitJob has had no effect and is no refusal: the sweep is submitted later, once.
+/// A throttled SubmitJob has had no effect and is no refusal: it is tried again, and where that takes too long, the sweep
+/// is submitted later, once.
 #[tokio::test]
 async fn a_throttled_submission_is_no_refusal() {
-    let mut harness = Harness::new(4);
-    let put = harness.put("throttled.yaml", "- {lr: 1}\n");
-    let (when, kind) = (FaultWhen::Before, FaultKind::Throttle);
-    harness.cloud.world().fault(Fault { action: "SubmitJob".into(), when, times: 1, kind });
-    assert!(harness.deliver(&put).await.is_err(), "a failing effect fails the invocation");
-    harness.pass(LEASE * 2);
-    harness.deliver(&harness.reconcile()).await.unwrap();
-    assert_submitted_once(&harness, 1, "throttled");
+    for (times, is_soon) in [(1, true), (4, false)] {
+        let mut harness = Harness::new(4);
+        let put = harness.put("throttled.yaml", "- {lr: 1}\n");
+        let (when, kind) = (FaultWhen::Before, FaultKind::Throttle);
+        harness.cloud.world().fault(Fault { action: "SubmitJob".into(), when, times, kind });
+        assert_eq!(harness.deliver(&put).await.is_ok(), is_soon, "a failing effect fails the invocation");
+        harness.pass(LEASE * 2);
+        harness.deliver(&harness.reconcile()).await.unwrap();
+        assert_submitted_once(&harness, 1, "throttled");
+    }
 }
 
 /// What the file names is looked up before anything runs.

@@ -1,7 +1,9 @@
 //! What EC2 shows of volumes, snapshots and instances. A state that it leaves out is empty.
 
-use aws_sdk_ec2::types::{self, SnapshotState, VolumeAttachment, VolumeAttachmentState, VolumeState};
-use spotsweep_control_plane::calls::{Attachment, Instance, Snapshot, Volume};
+use aws_sdk_ec2::types::{
+    self, InstanceStatusSummary, SnapshotState, VolumeAttachment, VolumeAttachmentState, VolumeState,
+};
+use spotsweep_control_plane::calls::{Attachment, Instance, InstanceStatus, Snapshot, Volume};
 
 pub(super) fn volume(found: types::Volume) -> Option<Volume> {
     Some(new_volume(found.volume_id?, found.state.as_ref(), found.attachments.unwrap_or_default()))
@@ -32,6 +34,18 @@ pub(super) fn new_snapshot(id: String, state: Option<&SnapshotState>) -> Snapsho
 pub(super) fn instance(found: types::Instance) -> Instance {
     let state = found.state.as_ref().and_then(|state| state.name());
     Instance { state: word(state.map(types::InstanceStateName::as_str)) }
+}
+
+pub(super) fn instance_status(found: types::InstanceStatus) -> InstanceStatus {
+    let summary = |found: Option<&InstanceStatusSummary>| {
+        word(found.and_then(|found| found.status()).map(types::SummaryStatus::as_str))
+    };
+    let state = found.instance_state().and_then(|state| state.name());
+    InstanceStatus {
+        state: word(state.map(types::InstanceStateName::as_str)),
+        system: summary(found.system_status()),
+        instance: summary(found.instance_status()),
+    }
 }
 
 fn word(state: Option<&str>) -> String {

@@ -131,6 +131,17 @@ pub struct Instance {
     pub state: String,
 }
 
+/// What EC2 says of an instance's health.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct InstanceStatus {
+    /// The instance's state.
+    pub state: String,
+    /// The status checks of its host.
+    pub system: String,
+    /// Its own status checks.
+    pub instance: String,
+}
+
 /// EC2, as the control plane uses it.
 pub trait Ec2: Debug + Send + Sync {
     /// Makes a volume.
@@ -163,4 +174,13 @@ pub trait Ec2: Debug + Send + Sync {
 
     /// Shows one instance.
     fn describe_instances(&self, instance: String) -> impl Future<Output = Result<Vec<Instance>, CallError>> + Send;
+
+    /// Shows the status of one instance, whatever its state.
+    fn describe_instance_status(
+        &self,
+        instance: String,
+    ) -> impl Future<Output = Result<Vec<InstanceStatus>, CallError>> + Send;
+
+    /// Ends an instance.
+    fn terminate_instances(&self, instance: String) -> impl Future<Output = Result<(), CallError>> + Send;
 }
