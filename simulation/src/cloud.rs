@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-mod answer;
 mod batch;
 mod client;
 mod ec2;
@@ -14,7 +13,6 @@ mod ecs;
 mod injected;
 mod pages;
 mod results;
-mod target;
 
 use jiff::Timestamp;
 use serde_json::json;
@@ -183,6 +181,7 @@ impl Cloud {
             .reaching(execute::tasks(calls()))
             .reaching(execute::drains(calls(), calls()))
             .reaching(execute::hosts(calls(), calls(), calls()))
+            .reaching(execute::targets(calls(), calls()))
             .reaching(Direct(self));
         Misread { services, bug: self.injected_bug() }
     }
@@ -194,7 +193,6 @@ impl Cloud {
                 let file = sweep_upload::parse(&upload, &bytes, None, defaults);
                 Ok(vec![Outcome::UploadRead { sweep, file }])
             }
-            Command::CheckTarget { sweep, prepared } => self.check_target(sweep, prepared).await,
             Command::StoreTrials { sweep, prepared, .. } => self.store_trials(sweep, prepared).await,
             Command::ReadSnapshots { sweep, first, .. } => {
                 let listed = self.get_object(&Listed::Snapshots.key(&sweep)).await?.ok_or("NoSuchKey")?;

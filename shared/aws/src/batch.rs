@@ -1,5 +1,6 @@
 //! Batch's calls: fields of requests and answers.
 
+mod definition;
 mod detail;
 
 use aws_config::SdkConfig;
@@ -7,13 +8,17 @@ use aws_sdk_batch::Client;
 use aws_sdk_batch::config::Builder;
 use aws_sdk_batch::config::retry::RetryConfig;
 use aws_sdk_batch::types::{
-    ArrayProperties, ContainerOverrides, EvaluateOnExit, JobTimeout, KeyValuePair, KeyValuesPair, ResourceRequirement,
-    ResourceType, RetryAction, RetryStrategy,
+    ArrayProperties, ContainerOverrides, EvaluateOnExit, JobTimeout, JqState, KeyValuePair, KeyValuesPair,
+    ResourceRequirement, ResourceType, RetryAction, RetryStrategy,
 };
-use spotsweep_control_plane::calls::{Batch, CallError, ListJobs, ListedJob, NotStopped, Page, StopJobs, SubmitJob};
+use spotsweep_control_plane::calls::{
+    Batch, CallError, DescribeJobDefinitions, JobDefinition, JobQueue, ListJobs, ListedJob, NotStopped, Page, StopJobs,
+    SubmitJob,
+};
 use spotsweep_control_plane::event::batch_job_state::JobDetail;
 use spotsweep_control_plane::trial::{RetryOn, RetryRule};
 
+use self::definition::job_definition;
 use self::detail::job_detail;
 use super::call_error::call_error;
 use super::fields::{next, number, some};
@@ -74,6 +79,21 @@ impl Batch for BatchSdk {
         let found = self.0.describe_jobs().set_jobs(Some(ids)).send().await.map_err(call_error)?;
         let jobs = found.jobs.unwrap_or_default().into_iter().map(job_detail);
         jobs.collect::<Result<_, _>>().map_err(|error| CallError::Unclear(error.into()))
+    }
+
+    async fn describe_job_definitions(&self, wanted: DescribeJobDefinitions) -> Result<Page<JobDefinition>, CallError> {
+        let request = self.0.describe_job_definitions().set_job_definitions(some(wanted.named));
+        let request = request.set_job_definition_name(wanted.name).set_status(wanted.status.map(str::to_owned));
+        let found = request.set_next_token(wanted.next_token).send().await.map_err(call_error)?;
+        let items = found.job_definitions.unwrap_or_default().into_iter().map(job_definition).collect();
+        Ok(Page { items, next_token: next(found.next_token) })
+    }
+
+    async fn describe_job_queues(&self, queue: String) -> Result<Vec<JobQueue>, CallError> {
+        let found = self.0.describe_job_queues().job_queues(queue).send().await.map_err(call_error)?;
+        let state = |state: &JqState| state.as_str().to_owned();
+        let queues = found.job_queues.unwrap_or_default().into_iter();
+        Ok(queues.map(|queue| JobQueue { state: queue.state.as_ref().map(state).unwrap_or_default() }).collect())
     }
 
     async fn terminate_jobs(&self, wanted: StopJobs) -> Result<Vec<NotStopped>, CallError> {

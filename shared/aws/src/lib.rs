@@ -39,8 +39,6 @@ mod results;
 mod s3;
 #[cfg(any(feature = "batch", feature = "ec2", feature = "ecs"))]
 mod services;
-#[cfg(all(feature = "batch", feature = "ec2"))]
-mod target;
 #[cfg(feature = "s3")]
 mod uploads;
 #[cfg(any(feature = "batch", feature = "ec2"))]
@@ -77,10 +75,10 @@ pub use services::drains;
 pub use services::ebs;
 #[cfg(all(feature = "batch", feature = "ec2", feature = "ecs"))]
 pub use services::hosts;
+#[cfg(all(feature = "batch", feature = "ec2"))]
+pub use services::targets;
 #[cfg(feature = "ecs")]
 pub use services::{ecs, tasks};
-#[cfg(all(feature = "batch", feature = "ec2"))]
-pub use target::targets;
 #[cfg(feature = "s3")]
 pub use uploads::uploads;
 

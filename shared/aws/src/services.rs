@@ -47,3 +47,9 @@ pub fn drains(config: &SdkConfig) -> impl Service + use<> {
 pub fn hosts(config: &SdkConfig) -> impl Service + use<> {
     execute::hosts(BatchSdk::new(config), EcsSdk::new(config), Ec2Sdk::new(config))
 }
+
+/// Looks up what a sweep is to run on and with.
+#[cfg(all(feature = "batch", feature = "ec2"))]
+pub fn targets(config: &SdkConfig) -> impl Service + use<> {
+    execute::targets(BatchSdk::new(config), Ec2Sdk::new(config))
+}

@@ -8,7 +8,9 @@ mod ecs;
 mod error;
 mod wait;
 
-pub use batch::{Batch, ListJobs, ListedJob, NotStopped, StopJobs, SubmitJob};
+pub use batch::{
+    Batch, DescribeJobDefinitions, JobDefinition, JobQueue, ListJobs, ListedJob, NotStopped, StopJobs, SubmitJob,
+};
 pub use ec2::{
     AttachVolume, Attachment, CreateSnapshot, CreateVolume, DescribeSnapshots, DescribeVolumes, Ec2, Filter, Instance,
     InstanceStatus, Snapshot, Tag, Volume,

@@ -8,6 +8,7 @@ mod drain;
 mod ebs;
 mod ecs;
 mod silence;
+mod target;
 
 use std::error::Error;
 use std::fmt::Debug;
@@ -24,6 +25,7 @@ pub use drain::drains;
 pub use ebs::ebs;
 pub use ecs::{ecs, tasks};
 pub use silence::hosts;
+pub use target::targets;
 
 type BoxError = Box<dyn Error + Send + Sync>;
 

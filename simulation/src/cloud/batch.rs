@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use spotsweep_control_plane::calls::{
-    Batch, CallError, ListJobs, ListedJob, NotStopped, Page, StopJobs, SubmitJob, Wait,
+    Batch, CallError, DescribeJobDefinitions, JobDefinition, JobQueue, ListJobs, ListedJob, NotStopped, Page, StopJobs,
+    SubmitJob, Wait,
 };
 use spotsweep_control_plane::event::batch_job_state::JobDetail;
 use spotsweep_control_plane::trial::{RetryOn, RetryRule};
@@ -43,6 +44,24 @@ impl<W: Wait> Batch for Client<'_, W> {
         answer(&found["jobs"])
     }
 
+    async fn describe_job_definitions(&self, wanted: DescribeJobDefinitions) -> Result<Page<JobDefinition>, CallError> {
+        let DescribeJobDefinitions { named, name, status, next_token } = wanted;
+        let request = request(json!({
+            "jobDefinitions": named, "jobDefinitionName": name, "status": status, "nextToken": next_token,
+        }))?;
+        let action = "DescribeJobDefinitions";
+        let found = self.call(Service::Batch, action, |world| world.describe_job_definitions(&request)).await?;
+        let items = found["jobDefinitions"].as_array().into_iter().flatten().map(job_definition);
+        Ok(Page { items: items.collect::<Result<_, _>>()?, next_token: answer(&found["nextToken"])? })
+    }
+
+    async fn describe_job_queues(&self, queue: String) -> Result<Vec<JobQueue>, CallError> {
+        let request = request(json!({ "jobQueues": [queue] }))?;
+        let found = self.call(Service::Batch, "DescribeJobQueues", |world| world.describe_job_queues(&request)).await?;
+        let queues = found["jobQueues"].as_array().into_iter().flatten();
+        Ok(queues.map(|queue| JobQueue { state: text(queue, "state") }).collect())
+    }
+
     async fn terminate_jobs(&self, wanted: StopJobs) -> Result<Vec<NotStopped>, CallError> {
         let request = batch::StopJobs { jobs: wanted.jobs, reason: wanted.reason };
         let stopped = self.call(Service::Batch, "TerminateJobs", |world| world.terminate_jobs(&request)).await?;
@@ -62,6 +81,17 @@ struct Listed {
     job_id: String,
     job_name: String,
     created_at: Option<i64>,
+}
+
+fn job_definition(found: &Value) -> Result<JobDefinition, CallError> {
+    let needs = found["containerProperties"]["resourceRequirements"].as_array().into_iter().flatten();
+    Ok(JobDefinition {
+        arn: answer(&found["jobDefinitionArn"])?,
+        revision: answer(&found["revision"])?,
+        status: answer(&found["status"])?,
+        timeout_seconds: answer(&found["timeout"]["attemptDurationSeconds"])?,
+        resources: needs.map(|need| (text(need, "type"), text(need, "value"))).collect(),
+    })
 }
 
 fn not_stopped(answered: &Value) -> Result<Vec<NotStopped>, CallError> {

@@ -103,6 +103,9 @@ fn volume(found: &ebs::Volume) -> Volume {
     Volume {
         id: found.id.clone(),
         state: found.state.as_str().to_owned(),
+        zone: Some(found.zone.clone()),
+        size_gib: Some(found.size_gib),
+        tags: found.tags.0.iter().map(|(key, value)| (key.clone(), value.clone())).collect(),
         attachments: found.attachment.iter().map(attachment).collect(),
     }
 }

@@ -1,9 +1,10 @@
 //! What an injected bug does to the calls of commands, and to what comes of them.
 
 use spotsweep_control_plane::calls::{
-    AttachVolume, Attachment, Batch, CallError, ContainerInstance, CreateSnapshot, CreateVolume, DescribeSnapshots,
-    DescribeVolumes, Ec2, Ecs, InCluster, Instance, InstanceStatus, ListJobs, ListedJob, NotStopped, Page, Snapshot,
-    StopJobs, SubmitJob, Tag, TaskContainer, Volume,
+    AttachVolume, Attachment, Batch, CallError, ContainerInstance, CreateSnapshot, CreateVolume,
+    DescribeJobDefinitions, DescribeSnapshots, DescribeVolumes, Ec2, Ecs, InCluster, Instance, InstanceStatus,
+    JobDefinition, JobQueue, ListJobs, ListedJob, NotStopped, Page, Snapshot, StopJobs, SubmitJob, Tag, TaskContainer,
+    Volume,
 };
 use spotsweep_control_plane::command::Command;
 use spotsweep_control_plane::event::batch_job_state::JobDetail;
@@ -135,6 +136,14 @@ impl<C: Batch> Batch for WithBug<'_, C> {
 
     async fn describe_jobs(&self, ids: Vec<String>) -> Result<Vec<JobDetail>, CallError> {
         self.calls.describe_jobs(ids).await
+    }
+
+    async fn describe_job_definitions(&self, wanted: DescribeJobDefinitions) -> Result<Page<JobDefinition>, CallError> {
+        self.calls.describe_job_definitions(wanted).await
+    }
+
+    async fn describe_job_queues(&self, queue: String) -> Result<Vec<JobQueue>, CallError> {
+        self.calls.describe_job_queues(queue).await
     }
 
     async fn terminate_jobs(&self, wanted: StopJobs) -> Result<Vec<NotStopped>, CallError> {

@@ -6,12 +6,19 @@ use aws_sdk_ec2::types::{
 use spotsweep_control_plane::calls::{Attachment, Instance, InstanceStatus, Snapshot, Volume};
 
 pub(super) fn volume(found: types::Volume) -> Option<Volume> {
-    Some(new_volume(found.volume_id?, found.state.as_ref(), found.attachments.unwrap_or_default()))
+    Some(Volume {
+        zone: found.availability_zone,
+        size_gib: found.size.and_then(|size| u32::try_from(size).ok()),
+        tags: found.tags.unwrap_or_default().into_iter().filter_map(|tag| Some((tag.key?, tag.value?))).collect(),
+        ..new_volume(found.volume_id?, found.state.as_ref(), found.attachments.unwrap_or_default())
+    })
 }
 
+/// CreateVolume's answer: nothing more of it is used.
 pub(super) fn new_volume(id: String, state: Option<&VolumeState>, attachments: Vec<VolumeAttachment>) -> Volume {
     let attachments = attachments.into_iter().map(|found| attachment(found.instance_id, found.state.as_ref()));
-    Volume { id, state: word(state.map(VolumeState::as_str)), attachments: attachments.collect() }
+    let state = word(state.map(VolumeState::as_str));
+    Volume { id, state, attachments: attachments.collect(), ..Volume::default() }
 }
 
 pub(super) fn attachment(instance: Option<String>, state: Option<&VolumeAttachmentState>) -> Attachment {

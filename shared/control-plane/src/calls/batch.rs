@@ -87,6 +87,41 @@ pub struct NotStopped {
     pub message: String,
 }
 
+/// DescribeJobDefinitions: a page of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DescribeJobDefinitions {
+    /// `name:revision`, or ARNs.
+    pub named: Vec<String>,
+    /// All revisions of this one.
+    pub name: Option<String>,
+    /// Only those with this status.
+    pub status: Option<&'static str>,
+    /// From the page before.
+    pub next_token: Option<String>,
+}
+
+/// A revision of a job definition.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct JobDefinition {
+    /// Its ARN.
+    pub arn: Option<String>,
+    /// Its number.
+    pub revision: Option<u32>,
+    /// Such as `ACTIVE`.
+    pub status: Option<String>,
+    /// Of each attempt.
+    pub timeout_seconds: Option<u32>,
+    /// `resourceRequirements` of all containers, by type.
+    pub resources: Vec<(String, String)>,
+}
+
+/// A job queue.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct JobQueue {
+    /// Such as `ENABLED`.
+    pub state: String,
+}
+
 /// Batch, as the control plane uses it.
 pub trait Batch: Debug + Send + Sync {
     /// Submits a job: its id. There is no client token (fact 1), so an implementation makes one try.
@@ -103,4 +138,13 @@ pub trait Batch: Debug + Send + Sync {
 
     /// Cancels jobs that have not begun: those that it has not cancelled.
     fn cancel_jobs(&self, wanted: StopJobs) -> impl Future<Output = Result<Vec<NotStopped>, CallError>> + Send;
+
+    /// Shows revisions of job definitions.
+    fn describe_job_definitions(
+        &self,
+        wanted: DescribeJobDefinitions,
+    ) -> impl Future<Output = Result<Page<JobDefinition>, CallError>> + Send;
+
+    /// Shows a job queue, where there is one of this name or ARN.
+    fn describe_job_queues(&self, queue: String) -> impl Future<Output = Result<Vec<JobQueue>, CallError>> + Send;
 }

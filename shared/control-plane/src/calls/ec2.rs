@@ -98,6 +98,12 @@ pub struct Volume {
     pub id: String,
     /// State.
     pub state: String,
+    /// Availability zone.
+    pub zone: Option<String>,
+    /// GiB.
+    pub size_gib: Option<u32>,
+    /// Tags.
+    pub tags: Vec<Tag>,
     /// Where it is attached.
     pub attachments: Vec<Attachment>,
 }

@@ -136,7 +136,7 @@ mod tests {
         ];
         for (volume, attached, expected) in expected {
             let attachments: Vec<_> = attached.map(attachment).into_iter().collect();
-            let found = state(&Volume { id: "vol-1".into(), state: volume.into(), attachments }).unwrap();
+            let found = state(&Volume { state: volume.into(), attachments, ..Volume::default() }).unwrap();
             assert_eq!(found, expected, "{volume} {attached:?}");
         }
         assert!(state(&Volume { state: "levitating".into(), ..Volume::default() }).is_err());
