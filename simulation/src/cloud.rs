@@ -2,7 +2,7 @@
 //! effect and one after it.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -11,50 +11,59 @@ mod client;
 mod ec2;
 mod ecs;
 mod injected;
-mod pages;
-mod results;
+mod others;
+mod s3;
 
 use jiff::Timestamp;
 use serde_json::json;
-use spotsweep_control_plane::calls::Wait;
-use spotsweep_control_plane::command::Command;
-use spotsweep_control_plane::decide::sweep_upload;
-use spotsweep_control_plane::event::TrialRequest;
-use spotsweep_control_plane::execute::{self, Executed, Service, Services, Taken};
+use spotsweep_control_plane::calls::{EventEntry, SpotPriceRow, Wait};
+use spotsweep_control_plane::execute::{self, Services};
 use spotsweep_control_plane::handle::Executor;
-use spotsweep_control_plane::outcome::Outcome;
-use spotsweep_control_plane::results::answer::{plan_json, rejection_json};
-use spotsweep_control_plane::results::cost::Prices;
-use spotsweep_control_plane::suggestion::choose;
-use spotsweep_control_plane::sweep::Prepared;
-use spotsweep_control_plane::sweep::continuation::{Continuation, Listed};
-use spotsweep_control_plane::sweep::notification::Notification;
-use spotsweep_protocol::claim::{Access, Prefix};
-use spotsweep_protocol::ids::{JobName, Run, SweepId};
+use spotsweep_control_plane::results::report::Report;
+use spotsweep_protocol::ids::{JobName, Run};
 use spotsweep_protocol::secret::Secret;
-use spotsweep_sweep_file::trials;
 use spotsweep_world::World;
+use spotsweep_world::ec2::Zone;
 
 pub(crate) use self::batch::retry_strategy;
 use self::client::Client;
 use self::injected::{Misread, WithBug};
-use crate::calls::{Calls, Unanswered};
+use crate::calls::Calls;
 use crate::injected_bug::InjectedBug;
 
 /// The first claim token: none that a runner or a stranger draws.
 const TOKENS: u128 = 0xc1a1 << 64;
+
+/// Prices in USD per hour, the same everywhere and always.
+const SPOT_USD: f64 = 0.25;
+const ON_DEMAND_USD: f64 = 1.0;
+
+/// The region of the price list.
+const REGION: &str = "us-east-1";
+
+/// What EC2 and the price list tell.
+#[derive(Debug, Clone)]
+pub(crate) struct Charged {
+    pub(crate) spot: Vec<SpotPriceRow>,
+    /// USD per hour, by instance type.
+    pub(crate) on_demand: BTreeMap<String, f64>,
+}
 
 /// S3, Batch and the event bus of one account.
 #[derive(Debug)]
 pub struct Cloud {
     world: Mutex<World>,
     objects: Mutex<BTreeMap<String, Vec<u8>>>,
-    announced: Mutex<Vec<Notification>>,
+    announced: Mutex<Vec<EventEntry>>,
     refused: Mutex<Option<u32>>,
     unlisted_for: Mutex<Duration>,
     injected_bug: Mutex<Option<InjectedBug>>,
     /// What EC2 and the price list tell, where it is not the same everywhere and always.
-    prices: Mutex<Option<Prices>>,
+    prices: Mutex<Option<Charged>>,
+    /// Whether no object may be read.
+    unreadable: AtomicBool,
+    /// Multipart uploads that were begun.
+    uploads: AtomicU64,
     /// How often each action was throttled.
     throttled: Mutex<BTreeMap<&'static str, u32>>,
     /// Claim tokens that were drawn.
@@ -73,6 +82,8 @@ impl Cloud {
             unlisted_for: Mutex::default(),
             injected_bug: Mutex::default(),
             prices: Mutex::default(),
+            unreadable: AtomicBool::default(),
+            uploads: AtomicU64::default(),
             throttled: Mutex::default(),
             tokens: AtomicU64::default(),
             calls,
@@ -82,6 +93,11 @@ impl Cloud {
     /// Makes Batch refuse this part of every sweep, as for a definition that was deregistered meanwhile.
     pub fn refuse(&self, part: u32) {
         *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(part);
+    }
+
+    /// From now on no object may be read.
+    pub fn deny_reads(&self) {
+        self.unreadable.store(true, Ordering::Relaxed);
     }
 
     /// ListJobs does not show a job for so long after its submission.
@@ -99,8 +115,35 @@ impl Cloud {
     }
 
     /// From now on instances have these prices.
-    pub(crate) fn charge(&self, prices: Prices) {
+    pub(crate) fn charge(&self, prices: Charged) {
         *self.prices.lock().unwrap_or_else(PoisonError::into_inner) = Some(prices);
+    }
+
+    /// The prices of these instance types in all zones.
+    fn spot_prices(&self, instance_types: &[String]) -> Vec<SpotPriceRow> {
+        match &*self.prices.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(charged) => charged.spot.clone(),
+            None => instance_types.iter().flat_map(|name| self.flat_prices(name)).collect(),
+        }
+    }
+
+    fn flat_prices(&self, instance_type: &str) -> Vec<SpotPriceRow> {
+        let zones = self.world().describe_zones(Vec::new(), Vec::new()).unwrap_or_default();
+        let (from, usd) = (Timestamp::UNIX_EPOCH, SPOT_USD.to_string());
+        let row = |zone: Zone| SpotPriceRow {
+            instance_type: instance_type.to_owned(),
+            zone: zone.name,
+            from,
+            usd: usd.clone(),
+        };
+        zones.into_iter().map(row).collect()
+    }
+
+    fn on_demand_usd(&self, instance_type: &str) -> Option<f64> {
+        match &*self.prices.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(charged) => charged.on_demand.get(instance_type).copied(),
+            None => Some(ON_DEMAND_USD),
+        }
     }
 
     fn count_throttled(&self, action: &'static str) {
@@ -133,7 +176,7 @@ impl Cloud {
     }
 
     /// The events of our own since the last call.
-    pub fn take_announced(&self) -> Vec<Notification> {
+    pub fn take_announced(&self) -> Vec<EventEntry> {
         std::mem::take(&mut *self.announced.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -158,22 +201,24 @@ impl Cloud {
         refused.zip(JobName::parse(name)).is_some_and(|(part, name)| name.run == Run::Part(part))
     }
 
+    fn announce(&self, entry: EventEntry) {
+        self.announced.lock().unwrap_or_else(PoisonError::into_inner).push(entry);
+    }
+
+    /// Another one each time, as on AWS.
+    fn draw_token(&self) -> Secret {
+        Secret::of((TOKENS + u128::from(self.tokens.fetch_add(1, Ordering::Relaxed))).to_be_bytes())
+    }
+
     fn objects(&self) -> MutexGuard<'_, BTreeMap<String, Vec<u8>>> {
         self.objects.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn put_object(&self, key: String, bytes: Vec<u8>) -> Result<(), Unanswered> {
-        let on = Some(key.clone());
-        self.calls.call_on("PutObject", on, || drop(self.objects().insert(key, bytes))).await
-    }
-
-    async fn get_object(&self, key: &str) -> Result<Option<Vec<u8>>, Unanswered> {
-        self.calls.call_on("GetObject", Some(key.to_owned()), || self.get(key)).await
-    }
-
     /// Executes the commands of an invocation that waits on this clock.
     pub fn executor<'a>(&'a self, time: &'a impl Wait) -> impl Executor + 'a {
-        let calls = || WithBug { calls: Client::new(self, time), cloud: self };
+        let client = || Client::new(self, time);
+        let calls = || WithBug { calls: client(), cloud: self };
+        let page = |report: &Report| json!(report).to_string();
         let services = Services::default()
             .reaching(execute::batch(calls(), time))
             .reaching(execute::ebs(calls(), time))
@@ -182,111 +227,11 @@ impl Cloud {
             .reaching(execute::drains(calls(), calls()))
             .reaching(execute::hosts(calls(), calls(), calls()))
             .reaching(execute::targets(calls(), calls()))
-            .reaching(Direct(self));
+            .reaching(execute::uploads(client(), client()))
+            .reaching(execute::lines(client()))
+            .reaching(execute::access(client()))
+            .reaching(execute::bus_and_topics(client(), client()))
+            .reaching(execute::results(client(), (calls(), client(), REGION.to_owned()), page));
         Misread { services, bug: self.injected_bug() }
-    }
-
-    async fn run(&self, command: Command) -> Executed {
-        match command {
-            Command::ReadUpload { sweep, upload, defaults } => {
-                let bytes = self.get_object(&upload.key).await?.ok_or("NoSuchKey")?;
-                let file = sweep_upload::parse(&upload, &bytes, None, defaults);
-                Ok(vec![Outcome::UploadRead { sweep, file }])
-            }
-            Command::StoreTrials { sweep, prepared, .. } => self.store_trials(sweep, prepared).await,
-            Command::ReadSnapshots { sweep, first, .. } => {
-                let listed = self.get_object(&Listed::Snapshots.key(&sweep)).await?.ok_or("NoSuchKey")?;
-                let named: Vec<String> = serde_json::from_slice(&listed)?;
-                Ok(vec![Outcome::SnapshotsRead(Continuation::page(sweep, first, &named))])
-            }
-            Command::WritePlan { sweep, upload, plan } => {
-                self.put_object(upload.plan_key(), plan_json(&sweep, &upload, &plan).to_string().into_bytes()).await?;
-                Ok(vec![Outcome::PlanWritten(sweep)])
-            }
-            Command::WriteRejection { sweep, upload, rejected } => {
-                let answer = rejection_json(&sweep, &upload, &rejected).to_string();
-                self.put_object(upload.rejected_key(), answer.into_bytes()).await?;
-                Ok(vec![Outcome::RejectionWritten { sweep, problems: rejected.problems }])
-            }
-            Command::Notify(notification) => self.announce(notification).await,
-            Command::StorePage { sweep, page, trials, has_ended, .. } => {
-                self.store_page(sweep, (page, has_ended), &trials).await
-            }
-            Command::ReadPages { sweep, pages, .. } => self.read_pages(sweep, pages).await,
-            Command::Gather { wanted, trials } => self.gather(wanted, trials).await,
-            Command::PublishResults { sweep, results, .. } => self.publish(sweep, *results).await,
-            Command::ReadSpace { request, .. } => self.read_space(request).await,
-            Command::FindStart { request, listed, .. } => {
-                let read = self.get_object(&listed.key(&request.sweep)).await?.ok_or("NoSuchKey")?;
-                let start = listed.start(&read, request.index)?;
-                Ok(vec![Outcome::StartFound { request, start }])
-            }
-            Command::FindLine { request, gpus, bucket } => self.find_line(request, gpus, bucket).await,
-            Command::IssueCredentials { request, .. } => {
-                let access = || Access {
-                    access_key_id: "ASIA".to_owned(),
-                    secret_access_key: request.sweep.to_string(),
-                    session_token: request.index.to_string(),
-                    expires_at: Timestamp::MAX,
-                };
-                let access = self.calls.call("AssumeRole", access).await?;
-                Ok(vec![Outcome::CredentialsIssued { request, access }])
-            }
-            other => Err(format!("{} has another service", other.name()).into()),
-        }
-    }
-
-    async fn find_line(&self, request: TrialRequest, gpus: Option<Vec<String>>, bucket: String) -> Executed {
-        let index = self.get_object(&trials::index_key(&request.sweep)).await?.ok_or("NoSuchKey")?;
-        let (first, last) = trials::entries_range(request.index);
-        let entries = index.get(usize::try_from(first)?..=usize::try_from(last)?).ok_or("InvalidRange")?;
-        let line = trials::line_range(&request.sweep, &bucket, entries).ok_or("no such entry")?;
-        let outputs = Prefix { bucket, prefix: request.sweep.trial_prefix(request.index) };
-        Ok(vec![Outcome::LineFound { request, line, outputs, gpus }])
-    }
-
-    async fn announce(&self, notification: Notification) -> Executed {
-        let announced = || self.announced.lock().unwrap_or_else(PoisonError::into_inner).push(notification.clone());
-        self.calls.call("PutEvents", announced).await?;
-        if notification.topic.is_some() {
-            // As on AWS: a topic that is not told keeps nobody.
-            let _ = self.calls.call("Publish", || ()).await;
-        }
-        Ok(vec![Outcome::Notified(notification)])
-    }
-
-    async fn read_space(&self, request: TrialRequest) -> Executed {
-        let space = self.get_object(&trials::space_key(&request.sweep)).await?.ok_or("NoSuchKey")?;
-        Ok(vec![Outcome::SpaceRead { request, search: Arc::new(serde_json::from_slice(&space)?), choose }])
-    }
-
-    async fn store_trials(&self, sweep: SweepId, prepared: Prepared) -> Executed {
-        let (mut bytes, mut index) = (Vec::new(), trials::Index::default());
-        for line in trials::lines(&prepared.file) {
-            let line = line?;
-            index.push(&line);
-            bytes.extend(line);
-        }
-        if let Some(search) = prepared.file.search() {
-            self.put_object(trials::space_key(&sweep), serde_json::to_vec(search)?).await?;
-        }
-        for (key, listed) in prepared.starts(&sweep)? {
-            self.put_object(key, listed).await?;
-        }
-        self.put_object(trials::lines_key(&sweep), bytes).await?;
-        self.put_object(trials::index_key(&sweep), index.finish()).await?;
-        // Another one each time, as on AWS.
-        let token = Secret::of((TOKENS + u128::from(self.tokens.fetch_add(1, Ordering::Relaxed))).to_be_bytes());
-        Ok(vec![Outcome::TrialsStored { sweep, prepared, token }])
-    }
-}
-
-/// The commands that are executed here without an interpretation of their own.
-#[derive(Debug)]
-struct Direct<'a>(&'a Cloud);
-
-impl Service for Direct<'_> {
-    fn take(&self, command: Box<Command>) -> Taken<'_> {
-        Ok(Box::pin(self.0.run(*command)))
     }
 }

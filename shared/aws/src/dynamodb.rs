@@ -33,7 +33,6 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 
-use super::BoxError;
 use super::emf;
 use history::Kept;
 use rows::{Row, TRIAL, number, sortable};
@@ -55,6 +54,8 @@ const OVERDUE_A_TICK: usize = 4000;
 
 /// The attribute by which a put knows itself again.
 const MARK: &str = "mark";
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The store behind the functions.
 #[derive(Debug, Clone)]

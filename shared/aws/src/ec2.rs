@@ -6,10 +6,11 @@ use aws_config::SdkConfig;
 use aws_config::retry::RetryConfig;
 use aws_sdk_ec2::Client;
 use aws_sdk_ec2::config::Builder;
-use aws_sdk_ec2::types::{self, ResourceType, TagSpecification, VolumeType};
+use aws_sdk_ec2::primitives::DateTime;
+use aws_sdk_ec2::types::{self, InstanceType, ResourceType, TagSpecification, VolumeType};
 use spotsweep_control_plane::calls::{
-    AttachVolume, Attachment, CallError, CreateSnapshot, CreateVolume, DescribeSnapshots, DescribeVolumes, Ec2, Filter,
-    Instance, InstanceStatus, Page, Snapshot, Tag, Volume,
+    AttachVolume, Attachment, CallError, CreateSnapshot, CreateVolume, DescribeSnapshots, DescribeSpotPrices,
+    DescribeVolumes, Ec2, Filter, Instance, InstanceStatus, Page, Snapshot, SpotPriceRow, Tag, Volume,
 };
 use spotsweep_control_plane::workspace::EC2_TRIES;
 
@@ -19,7 +20,7 @@ use super::fields::{next, number, some};
 use super::lazy::{Lazy, lazy};
 
 /// A client that shares the configuration's HTTP client.
-pub(super) fn client(config: &SdkConfig) -> Client {
+fn client(config: &SdkConfig) -> Client {
     let retry = config.retry_config().cloned().unwrap_or_else(RetryConfig::standard).with_max_attempts(EC2_TRIES);
     Client::from_conf(Builder::from(config).retry_config(retry).build())
 }
@@ -105,6 +106,16 @@ impl Ec2 for Ec2Sdk {
         let request = self.0.describe_instance_status().instance_ids(instance).include_all_instances(true);
         let found = request.send().await.map_err(call_error)?;
         Ok(found.instance_statuses.unwrap_or_default().into_iter().map(answer::instance_status).collect())
+    }
+
+    async fn describe_spot_price_history(&self, wanted: DescribeSpotPrices) -> Result<Page<SpotPriceRow>, CallError> {
+        let types = wanted.instance_types.iter().map(|name| InstanceType::from(name.as_str())).collect();
+        let request = self.0.describe_spot_price_history().set_instance_types(Some(types));
+        let request =
+            request.product_descriptions(wanted.product).start_time(DateTime::from_secs(wanted.since.as_second()));
+        let found = request.set_next_token(wanted.next_token).send().await.map_err(call_error)?;
+        let items = found.spot_price_history.unwrap_or_default().into_iter().filter_map(answer::spot_price).collect();
+        Ok(Page { items, next_token: next(found.next_token) })
     }
 
     async fn terminate_instances(&self, instance: String) -> Result<(), CallError> {

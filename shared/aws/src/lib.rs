@@ -1,14 +1,13 @@
-//! The only users of the AWS SDKs in the control plane: the store in DynamoDB, the executor over S3, Batch, EC2, ECS
-//! and EventBridge, and the reader behind the command line. Nothing is decided here.
+//! The only users of the AWS SDKs in the control plane: the store in DynamoDB, the calls of commands on S3, Batch, EC2,
+//! ECS and EventBridge, and the reader behind the command line. Nothing is decided here.
 //!
 //! Each service is a feature, so that a function's build compiles only the SDKs of the services that it reaches.
 
-#[cfg(feature = "sts")]
-mod access;
 #[cfg(feature = "batch")]
 mod batch;
-#[cfg(any(feature = "batch", feature = "ec2", feature = "ecs"))]
 mod call_error;
+#[cfg(feature = "s3")]
+mod draw;
 mod dynamodb;
 #[cfg(feature = "ec2")]
 mod ec2;
@@ -19,28 +18,19 @@ mod emf;
 mod events;
 #[cfg(any(feature = "batch", feature = "ec2"))]
 mod fields;
-#[cfg(all(feature = "ec2", feature = "pricing", feature = "s3"))]
-mod gather;
 mod lambda;
 mod lazy;
-#[cfg(feature = "s3")]
-mod lines;
 mod logs;
-#[cfg(feature = "s3")]
-mod multipart;
 #[cfg(all(feature = "ec2", feature = "pricing", feature = "s3"))]
-mod pages;
-#[cfg(all(feature = "ec2", feature = "pricing", feature = "s3"))]
-mod prices;
+mod pricing;
 mod reader;
-#[cfg(all(feature = "ec2", feature = "pricing", feature = "s3"))]
-mod results;
 #[cfg(feature = "s3")]
 mod s3;
-#[cfg(any(feature = "batch", feature = "ec2", feature = "ecs"))]
 mod services;
-#[cfg(feature = "s3")]
-mod uploads;
+#[cfg(all(feature = "eventbridge", feature = "sns"))]
+mod sns;
+#[cfg(feature = "sts")]
+mod sts;
 #[cfg(any(feature = "batch", feature = "ec2"))]
 mod wait;
 
@@ -52,43 +42,39 @@ use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use jiff::Timestamp;
 use serde_json::Value;
 
-#[cfg(feature = "sts")]
-pub use access::access;
 pub use dynamodb::DynamoStore;
-#[cfg(feature = "eventbridge")]
-pub use events::bus;
-#[cfg(all(feature = "eventbridge", feature = "sns"))]
-pub use events::bus_and_topics;
-#[cfg(feature = "s3")]
-pub use lines::lines;
 pub use logs::log_to_stdout;
 pub use reader::{ReadError, Reader};
-#[cfg(all(feature = "ec2", feature = "pricing", feature = "s3"))]
-pub use results::{Page, results};
 #[cfg(feature = "s3")]
 pub use s3::{is_gone, path_style_s3};
+#[cfg(feature = "sts")]
+pub use services::access;
 #[cfg(feature = "batch")]
 pub use services::batch;
+#[cfg(feature = "eventbridge")]
+pub use services::bus;
+#[cfg(all(feature = "eventbridge", feature = "sns"))]
+pub use services::bus_and_topics;
 #[cfg(all(feature = "batch", feature = "ecs"))]
 pub use services::drains;
 #[cfg(feature = "ec2")]
 pub use services::ebs;
 #[cfg(all(feature = "batch", feature = "ec2", feature = "ecs"))]
 pub use services::hosts;
+#[cfg(all(feature = "ec2", feature = "pricing", feature = "s3"))]
+pub use services::results;
 #[cfg(all(feature = "batch", feature = "ec2"))]
 pub use services::targets;
 #[cfg(feature = "ecs")]
 pub use services::{ecs, tasks};
 #[cfg(feature = "s3")]
-pub use uploads::uploads;
+pub use services::{lines, uploads};
 
 use spotsweep_control_plane::event::{self, Event};
 use spotsweep_control_plane::execute::{Service, Services};
 use spotsweep_control_plane::handle::{HandleError, Report, handle};
 use spotsweep_control_plane::settings::Settings;
 use spotsweep_protocol::cause::chain;
-
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Everything that one function needs: its table's client from its cold start on, each other client from its first use.
 #[derive(Debug)]

@@ -5,12 +5,30 @@ use spotsweep_control_plane::execute::{self, Service};
 
 #[cfg(feature = "batch")]
 use super::batch::BatchSdk;
+#[cfg(feature = "s3")]
+use super::draw::System;
 #[cfg(feature = "ec2")]
 use super::ec2::Ec2Sdk;
 #[cfg(feature = "ecs")]
 use super::ecs::EcsSdk;
+#[cfg(feature = "eventbridge")]
+use super::events::EventBridgeSdk;
+#[cfg(all(feature = "ec2", feature = "pricing", feature = "s3"))]
+use super::pricing::PricingSdk;
+#[cfg(feature = "s3")]
+use super::s3::S3Sdk;
+#[cfg(all(feature = "eventbridge", feature = "sns"))]
+use super::sns::SnsSdk;
+#[cfg(feature = "sts")]
+use super::sts::StsSdk;
 #[cfg(any(feature = "batch", feature = "ec2"))]
 use super::wait::Timer;
+
+/// Issues credentials to attempts.
+#[cfg(feature = "sts")]
+pub fn access(config: &SdkConfig) -> impl Service + use<> {
+    execute::access(StsSdk::new(config))
+}
 
 /// Submits, finds, describes and ends jobs.
 #[cfg(feature = "batch")]
@@ -28,6 +46,31 @@ pub fn ebs(config: &SdkConfig) -> impl Service + use<> {
 #[cfg(feature = "ecs")]
 pub fn ecs(config: &SdkConfig) -> impl Service + use<> {
     execute::ecs(EcsSdk::new(config))
+}
+
+/// Says it on the bus.
+#[cfg(feature = "eventbridge")]
+pub fn bus(config: &SdkConfig) -> impl Service + use<> {
+    execute::bus(EventBridgeSdk::new(config))
+}
+
+/// Says it on the bus, and tells the sweep's own topic.
+#[cfg(all(feature = "eventbridge", feature = "sns"))]
+pub fn bus_and_topics(config: &SdkConfig) -> impl Service + use<> {
+    execute::bus_and_topics(EventBridgeSdk::new(config), SnsSdk::new(config))
+}
+
+/// Finds trials' lines.
+#[cfg(feature = "s3")]
+pub fn lines(config: &SdkConfig) -> impl Service + use<> {
+    execute::lines(S3Sdk::new(config))
+}
+
+/// Gathers, and publishes with reports drawn by `page`: only who gives it one holds the chart library in its binary.
+#[cfg(all(feature = "ec2", feature = "pricing", feature = "s3"))]
+pub fn results(config: &SdkConfig, page: execute::ReportPage) -> impl Service + use<> {
+    let region = config.region().map(|region| region.to_string()).unwrap_or_default();
+    execute::results(S3Sdk::new(config), (Ec2Sdk::new(config), PricingSdk::new(config), region), page)
 }
 
 /// Finds the GPUs of attempts' containers.
@@ -52,4 +95,10 @@ pub fn hosts(config: &SdkConfig) -> impl Service + use<> {
 #[cfg(all(feature = "batch", feature = "ec2"))]
 pub fn targets(config: &SdkConfig) -> impl Service + use<> {
     execute::targets(BatchSdk::new(config), Ec2Sdk::new(config))
+}
+
+/// Reads dropped files, writes trials and answers.
+#[cfg(feature = "s3")]
+pub fn uploads(config: &SdkConfig) -> impl Service + use<> {
+    execute::uploads(S3Sdk::new(config), System)
 }

@@ -3,20 +3,30 @@
 //! [`crate::execute`], for the SDKs (crate `spotsweep-aws`) as for the emulator's World (crate `spotsweep-simulation`).
 
 mod batch;
+mod draw;
 mod ec2;
 mod ecs;
 mod error;
+mod events;
+mod pricing;
+mod s3;
+mod sts;
 mod wait;
 
 pub use batch::{
     Batch, DescribeJobDefinitions, JobDefinition, JobQueue, ListJobs, ListedJob, NotStopped, StopJobs, SubmitJob,
 };
+pub use draw::Draw;
 pub use ec2::{
-    AttachVolume, Attachment, CreateSnapshot, CreateVolume, DescribeSnapshots, DescribeVolumes, Ec2, Filter, Instance,
-    InstanceStatus, Snapshot, Tag, Volume,
+    AttachVolume, Attachment, CreateSnapshot, CreateVolume, DescribeSnapshots, DescribeSpotPrices, DescribeVolumes,
+    Ec2, Filter, Instance, InstanceStatus, Snapshot, SpotPriceRow, Tag, Volume,
 };
 pub use ecs::{ContainerInstance, Ecs, InCluster, TaskContainer};
 pub use error::CallError;
+pub use events::{EventBridge, EventEntry, Publish, Sns};
+pub use pricing::{GetProducts, Pricing};
+pub use s3::{Body, GetObject, Object, Part, Place, S3};
+pub use sts::{AssumeRole, Sts};
 pub use wait::Wait;
 
 /// A page of a list.

@@ -3,12 +3,22 @@
 //!
 //! A function is built with the services whose commands it executes, so no other client gets into its binary.
 
+mod access;
 mod batch;
 mod drain;
 mod ebs;
 mod ecs;
+mod events;
+mod gather;
+mod lines;
+mod multipart;
+mod objects;
+mod pages;
+mod prices;
+mod results;
 mod silence;
 mod target;
+mod uploads;
 
 use std::error::Error;
 use std::fmt::Debug;
@@ -20,12 +30,17 @@ use crate::command::Command;
 use crate::handle::{ExecuteError, Executor};
 use crate::outcome::Outcome;
 
+pub use access::access;
 pub use batch::batch;
 pub use drain::drains;
 pub use ebs::ebs;
 pub use ecs::{ecs, tasks};
+pub use events::{bus, bus_and_topics};
+pub use lines::lines;
+pub use results::{ReportPage, results};
 pub use silence::hosts;
 pub use target::targets;
+pub use uploads::uploads;
 
 type BoxError = Box<dyn Error + Send + Sync>;
 

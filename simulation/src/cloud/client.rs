@@ -53,6 +53,17 @@ impl<'a, W: Wait> Client<'a, W> {
         self.once(service, action, effect).await
     }
 
+    /// One call on a service that the World does not have, on something that permissions name.
+    pub(super) async fn on<T>(
+        &self,
+        action: &'static str,
+        on: Option<&str>,
+        effect: impl FnOnce() -> T,
+    ) -> Result<T, CallError> {
+        let answer = self.cloud.calls.call_on(action, on.map(str::to_owned), effect);
+        answer.await.map_err(|error| CallError::unclear(error.to_string()))
+    }
+
     /// One try of a call, with a fault point before its effect and one after it.
     pub(super) async fn once<T>(
         &self,

@@ -1,8 +1,8 @@
 //! EC2's calls on the World: fields of requests and answers.
 
 use spotsweep_control_plane::calls::{
-    self, AttachVolume, Attachment, CallError, CreateSnapshot, CreateVolume, DescribeSnapshots, DescribeVolumes, Ec2,
-    Instance, InstanceStatus, Page, Snapshot, Tag, Volume, Wait,
+    self, AttachVolume, Attachment, CallError, CreateSnapshot, CreateVolume, DescribeSnapshots, DescribeSpotPrices,
+    DescribeVolumes, Ec2, Instance, InstanceStatus, Page, Snapshot, SpotPriceRow, Tag, Volume, Wait,
 };
 use spotsweep_world::{Filter, Selection, Service, ebs};
 
@@ -73,6 +73,12 @@ impl<W: Wait> Ec2 for Client<'_, W> {
             Ok(found.into_iter().map(instance_status).collect())
         })
         .await
+    }
+
+    async fn describe_spot_price_history(&self, wanted: DescribeSpotPrices) -> Result<Page<SpotPriceRow>, CallError> {
+        let items =
+            self.on("DescribeSpotPriceHistory", None, || self.cloud.spot_prices(&wanted.instance_types)).await?;
+        Ok(Page { items, next_token: None })
     }
 
     async fn terminate_instances(&self, instance: String) -> Result<(), CallError> {

@@ -2,9 +2,9 @@
 
 use spotsweep_control_plane::calls::{
     AttachVolume, Attachment, Batch, CallError, ContainerInstance, CreateSnapshot, CreateVolume,
-    DescribeJobDefinitions, DescribeSnapshots, DescribeVolumes, Ec2, Ecs, InCluster, Instance, InstanceStatus,
-    JobDefinition, JobQueue, ListJobs, ListedJob, NotStopped, Page, Snapshot, StopJobs, SubmitJob, Tag, TaskContainer,
-    Volume,
+    DescribeJobDefinitions, DescribeSnapshots, DescribeSpotPrices, DescribeVolumes, Ec2, Ecs, InCluster, Instance,
+    InstanceStatus, JobDefinition, JobQueue, ListJobs, ListedJob, NotStopped, Page, Snapshot, SpotPriceRow, StopJobs,
+    SubmitJob, Tag, TaskContainer, Volume,
 };
 use spotsweep_control_plane::command::Command;
 use spotsweep_control_plane::event::batch_job_state::JobDetail;
@@ -107,6 +107,10 @@ impl<C: Ec2> Ec2 for WithBug<'_, C> {
 
     async fn describe_instance_status(&self, instance: String) -> Result<Vec<InstanceStatus>, CallError> {
         self.calls.describe_instance_status(instance).await
+    }
+
+    async fn describe_spot_price_history(&self, wanted: DescribeSpotPrices) -> Result<Page<SpotPriceRow>, CallError> {
+        self.calls.describe_spot_price_history(wanted).await
     }
 
     async fn terminate_instances(&self, instance: String) -> Result<(), CallError> {

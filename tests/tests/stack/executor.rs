@@ -1,4 +1,4 @@
-//! The AWS executor's calls for workspaces, over the wire: the SDKs against the emulator's EC2 and ECS.
+//! Commands for workspaces over the wire: the SDKs against the emulator's EC2 and ECS.
 
 mod instances;
 

@@ -3,7 +3,8 @@
 use aws_sdk_ec2::types::{
     self, InstanceStatusSummary, SnapshotState, VolumeAttachment, VolumeAttachmentState, VolumeState,
 };
-use spotsweep_control_plane::calls::{Attachment, Instance, InstanceStatus, Snapshot, Volume};
+use jiff::Timestamp;
+use spotsweep_control_plane::calls::{Attachment, Instance, InstanceStatus, Snapshot, SpotPriceRow, Volume};
 
 pub(super) fn volume(found: types::Volume) -> Option<Volume> {
     Some(Volume {
@@ -53,6 +54,15 @@ pub(super) fn instance_status(found: types::InstanceStatus) -> InstanceStatus {
         system: summary(found.system_status()),
         instance: summary(found.instance_status()),
     }
+}
+
+pub(super) fn spot_price(found: types::SpotPrice) -> Option<SpotPriceRow> {
+    Some(SpotPriceRow {
+        instance_type: found.instance_type?.as_str().to_owned(),
+        zone: found.availability_zone?,
+        from: Timestamp::from_second(found.timestamp?.secs()).ok()?,
+        usd: found.spot_price?,
+    })
 }
 
 fn word(state: Option<&str>) -> String {

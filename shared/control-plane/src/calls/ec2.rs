@@ -3,6 +3,8 @@
 use std::fmt::Debug;
 use std::future::Future;
 
+use jiff::Timestamp;
+
 use super::{CallError, Page};
 
 /// A tag: key and value.
@@ -148,6 +150,32 @@ pub struct InstanceStatus {
     pub instance: String,
 }
 
+/// DescribeSpotPriceHistory: a page of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DescribeSpotPrices {
+    /// Of these instance types.
+    pub instance_types: Vec<String>,
+    /// Such as `Linux/UNIX`.
+    pub product: &'static str,
+    /// From then on.
+    pub since: Timestamp,
+    /// From the page before.
+    pub next_token: Option<String>,
+}
+
+/// A spot price.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpotPriceRow {
+    /// Instance type.
+    pub instance_type: String,
+    /// Availability zone.
+    pub zone: String,
+    /// When it began.
+    pub from: Timestamp,
+    /// USD for an hour, as a text.
+    pub usd: String,
+}
+
 /// EC2, as the control plane uses it.
 pub trait Ec2: Debug + Send + Sync {
     /// Makes a volume.
@@ -189,4 +217,10 @@ pub trait Ec2: Debug + Send + Sync {
 
     /// Ends an instance.
     fn terminate_instances(&self, instance: String) -> impl Future<Output = Result<(), CallError>> + Send;
+
+    /// Shows spot prices, and when each began.
+    fn describe_spot_price_history(
+        &self,
+        wanted: DescribeSpotPrices,
+    ) -> impl Future<Output = Result<Page<SpotPriceRow>, CallError>> + Send;
 }

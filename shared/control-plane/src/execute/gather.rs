@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use aws_sdk_s3::Client;
-use futures_util::{StreamExt, stream};
+use futures_util::{StreamExt as _, stream};
 
-use super::prices;
-use super::s3::bytes;
-use spotsweep_control_plane::execute::Executed;
-use spotsweep_control_plane::outcome::Outcome;
-use spotsweep_control_plane::results::inputs::{ReportInputs, Wanted, last_lines};
-use spotsweep_control_plane::results::report::curves;
-use spotsweep_control_plane::results::report::curves::Curve;
-use spotsweep_control_plane::trial::Trial;
+use super::Executed;
+use super::objects::read;
+use super::prices::{self, PriceSources};
+use crate::calls::{Ec2, GetObject, Pricing, S3};
+use crate::outcome::Outcome;
+use crate::results::inputs::{ReportInputs, Wanted, last_lines};
+use crate::results::report::curves;
+use crate::results::report::curves::Curve;
+use crate::trial::Trial;
 use spotsweep_protocol::cause::chain;
 use spotsweep_sweep_file::trials;
 
@@ -26,11 +26,15 @@ const RECORD_BYTES: u64 = 2 << 20;
 /// Bytes of a log that are read, the last ones.
 const LOG_BYTES: u64 = 16 << 10;
 
-pub(super) async fn gather(s3: &Client, price: &prices::Clients, wanted: Wanted, trials: Arc<[Trial]>) -> Executed {
-    let bucket = &wanted.upload.bucket;
-    let parameters = s3.get_object().bucket(bucket).key(trials::lines_key(&wanted.sweep)).send().await?;
+pub(super) async fn gather(
+    s3: &impl S3,
+    price: &PriceSources<impl Ec2, impl Pricing>,
+    wanted: Wanted,
+    trials: Arc<[Trial]>,
+) -> Executed {
+    let parameters = GetObject::of(&wanted.upload.bucket, trials::lines_key(&wanted.sweep));
     let gathered = ReportInputs {
-        parameters: bytes(parameters).await?,
+        parameters: read(s3, parameters).await?,
         file: file(s3, &wanted).await,
         curves: curves_of(s3, &wanted).await,
         logs: ends(s3, &wanted, &wanted.logs, "train.log", LOG_BYTES, |end| last_lines(&end)).await,
@@ -39,32 +43,32 @@ pub(super) async fn gather(s3: &Client, price: &prices::Clients, wanted: Wanted,
     Ok(vec![Outcome::ReportInputs { sweep: wanted.sweep, trials, gathered: Arc::new(gathered) }])
 }
 
-async fn file(s3: &Client, wanted: &Wanted) -> Option<String> {
+async fn file(s3: &impl S3, wanted: &Wanted) -> Option<String> {
     let upload = &wanted.upload;
-    let request = s3.get_object().bucket(&upload.bucket).key(&upload.key).set_version_id(upload.version_id.clone());
-    let read = bytes(request.send().await.ok()?).await.ok()?;
-    Some(String::from_utf8_lossy(&read).into_owned())
+    let file = GetObject { version: upload.version_id.clone(), ..GetObject::of(&upload.bucket, &upload.key) };
+    Some(String::from_utf8_lossy(&read(s3, file).await.ok()?).into_owned())
 }
 
-async fn curves_of(s3: &Client, wanted: &Wanted) -> BTreeMap<u32, BTreeMap<String, Curve>> {
+async fn curves_of(s3: &impl S3, wanted: &Wanted) -> BTreeMap<u32, BTreeMap<String, Curve>> {
     let read = |end: Vec<u8>| curves::read(&end, &wanted.metrics);
     ends(s3, wanted, &wanted.curves, "metrics.jsonl", RECORD_BYTES, read).await
 }
 
 /// Of each of these trials the end of one of its objects, read.
 async fn ends<T>(
-    s3: &Client,
+    s3: &impl S3,
     wanted: &Wanted,
     indices: &[u32],
     name: &str,
     most: u64,
-    read: impl Fn(Vec<u8>) -> T,
+    read_end: impl Fn(Vec<u8>) -> T,
 ) -> BTreeMap<u32, T> {
     let one = |index: u32| async move {
         let key = format!("{}{name}", wanted.sweep.trial_prefix(index));
-        let request = s3.get_object().bucket(&wanted.upload.bucket).key(&key).range(format!("bytes=-{most}"));
-        match request.send().await {
-            Ok(object) => Some((index, bytes(object).await.ok()?)),
+        let range = Some(format!("bytes=-{most}"));
+        let end = GetObject { range, ..GetObject::of(&wanted.upload.bucket, &key) };
+        match read(s3, end).await {
+            Ok(end) => Some((index, end)),
             Err(error) => {
                 tracing::info!(key, error = %chain(&error), "left out of the report");
                 None
@@ -72,5 +76,5 @@ async fn ends<T>(
         }
     };
     let found = stream::iter(indices.iter().copied()).map(one).buffer_unordered(AT_A_TIME);
-    found.filter_map(async |found| found).map(|(index, end)| (index, read(end))).collect().await
+    found.filter_map(async |found| found).map(|(index, end)| (index, read_end(end))).collect().await
 }
