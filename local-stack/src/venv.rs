@@ -62,8 +62,7 @@ impl Venv {
         }
         let python = find_python().await?;
         // A closed standard error must not end the stack.
-        let _ =
-            writeln!(std::io::stderr().lock(), "Python environment: installing ministack and NumPy (once) …");
+        let _ = writeln!(std::io::stderr().lock(), "Python environment: installing ministack and NumPy (once) …");
         let venv = Self { folder };
         venv.make(&python, &requirements, &local.join("venv.log")).await?;
         fs::write(&stamp, requirements).context(|| format!("cannot write {}", stamp.display()))?;

@@ -1,71 +1,72 @@
-//! Effects on the emulator's World and on objects in memory. Each command makes the calls that
-//! the AWS executor makes, one fault point before and one after each.
+//! AWS in memory: the emulator's World and objects, for the calls of commands. Each call has a fault point before its
+//! effect and one after it.
 
 use std::collections::BTreeMap;
-use std::error::Error;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-mod answer;
-mod drain;
-mod ebs;
-mod pages;
-pub mod retries;
-mod silence;
-mod spoil;
-mod stopped_jobs;
-mod submission;
-mod target;
+mod batch;
+mod client;
+mod ec2;
+mod ecs;
+mod injected;
+mod others;
+mod s3;
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
-use spotsweep_control_plane::command::{Command, Submission};
-use spotsweep_control_plane::decide::sweep_upload;
-use spotsweep_control_plane::event::{self, Event, TrialRequest};
-use spotsweep_control_plane::handle::{ExecuteError, Executor};
-use spotsweep_control_plane::outcome::Outcome;
-use spotsweep_control_plane::results::answer::{plan_json, rejection_json};
-use spotsweep_control_plane::results::cost::{Pool, Prices, SpotPrice};
-use spotsweep_control_plane::results::inputs::{ReportInputs, Results, Wanted, last_lines};
-use spotsweep_control_plane::results::report::curves;
-use spotsweep_control_plane::suggestion::choose;
-use spotsweep_control_plane::sweep::Prepared;
-use spotsweep_control_plane::sweep::continuation::{Continuation, Listed};
-use spotsweep_control_plane::sweep::notification::Notification;
-use spotsweep_control_plane::trial::Trial;
-use spotsweep_protocol::claim::{Access, Prefix};
-use spotsweep_protocol::ids::{DescribedJob, JobName, Run, SweepId};
+use serde_json::json;
+use spotsweep_control_plane::calls::{EventEntry, SpotPriceRow, Wait};
+use spotsweep_control_plane::execute::{self, Services};
+use spotsweep_control_plane::handle::Executor;
+use spotsweep_control_plane::results::report::Report;
+use spotsweep_protocol::ids::{JobName, Run};
 use spotsweep_protocol::secret::Secret;
-use spotsweep_sweep_file::trials;
 use spotsweep_world::World;
+use spotsweep_world::ec2::Zone;
 
-use self::retries::{Retries, limit};
-pub use self::submission::retry_strategy;
-use self::submission::submit_request;
-use crate::calls::{Calls, Unanswered};
+pub use self::batch::retry_strategy;
+use self::client::Client;
+use self::injected::{Misread, WithBug};
+use crate::calls::Calls;
 use crate::injected_bug::InjectedBug;
 
-type Executed = Result<Vec<Outcome>, Box<dyn Error + Send + Sync>>;
+/// The first claim token: none that a runner or a stranger draws.
+const TOKENS: u128 = 0xc1a1 << 64;
 
 /// Prices in USD per hour, the same everywhere and always.
 const SPOT_USD: f64 = 0.25;
 const ON_DEMAND_USD: f64 = 1.0;
 
-/// The first claim token: none that a runner or a stranger draws.
-const TOKENS: u128 = 0xc1a1 << 64;
+/// The region of the price list.
+const REGION: &str = "us-east-1";
+
+/// What EC2 and the price list tell.
+#[derive(Debug, Clone)]
+pub struct Charged {
+    /// EC2's history.
+    pub spot: Vec<SpotPriceRow>,
+    /// USD per hour, by instance type.
+    pub on_demand: BTreeMap<String, f64>,
+}
 
 /// S3, Batch and the event bus of one account.
 #[derive(Debug)]
 pub struct Cloud {
     world: Mutex<World>,
     objects: Mutex<BTreeMap<String, Vec<u8>>>,
-    announced: Mutex<Vec<Notification>>,
+    announced: Mutex<Vec<EventEntry>>,
     refused: Mutex<Option<u32>>,
     unlisted_for: Mutex<Duration>,
     injected_bug: Mutex<Option<InjectedBug>>,
     /// What EC2 and the price list tell, where it is not the same everywhere and always.
-    prices: Mutex<Option<Prices>>,
+    prices: Mutex<Option<Charged>>,
+    /// Whether no object may be read.
+    unreadable: AtomicBool,
+    /// Multipart uploads that were begun.
+    uploads: AtomicU64,
+    /// How often each action was throttled.
+    throttled: Mutex<BTreeMap<&'static str, u32>>,
     /// Claim tokens that were drawn.
     tokens: AtomicU64,
     calls: Arc<Calls>,
@@ -82,6 +83,9 @@ impl Cloud {
             unlisted_for: Mutex::default(),
             injected_bug: Mutex::default(),
             prices: Mutex::default(),
+            unreadable: AtomicBool::default(),
+            uploads: AtomicU64::default(),
+            throttled: Mutex::default(),
             tokens: AtomicU64::default(),
             calls,
         }
@@ -90,6 +94,11 @@ impl Cloud {
     /// Makes Batch refuse this part of every sweep, as for a definition that was deregistered meanwhile.
     pub fn refuse(&self, part: u32) {
         *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(part);
+    }
+
+    /// From now on no object may be read.
+    pub fn deny_reads(&self) {
+        self.unreadable.store(true, Ordering::Relaxed);
     }
 
     /// ListJobs does not show a job for so long after its submission.
@@ -107,8 +116,44 @@ impl Cloud {
     }
 
     /// From now on instances have these prices.
-    pub fn charge(&self, prices: Prices) {
+    pub fn charge(&self, prices: Charged) {
         *self.prices.lock().unwrap_or_else(PoisonError::into_inner) = Some(prices);
+    }
+
+    /// The prices of these instance types in all zones.
+    fn spot_prices(&self, instance_types: &[String]) -> Vec<SpotPriceRow> {
+        match &*self.prices.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(charged) => charged.spot.clone(),
+            None => instance_types.iter().flat_map(|name| self.flat_prices(name)).collect(),
+        }
+    }
+
+    fn flat_prices(&self, instance_type: &str) -> Vec<SpotPriceRow> {
+        let zones = self.world().describe_zones(Vec::new(), Vec::new()).unwrap_or_default();
+        let (from, usd) = (Timestamp::UNIX_EPOCH, SPOT_USD.to_string());
+        let row = |zone: Zone| SpotPriceRow {
+            instance_type: instance_type.to_owned(),
+            zone: zone.name,
+            from,
+            usd: usd.clone(),
+        };
+        zones.into_iter().map(row).collect()
+    }
+
+    fn on_demand_usd(&self, instance_type: &str) -> Option<f64> {
+        match &*self.prices.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(charged) => charged.on_demand.get(instance_type).copied(),
+            None => Some(ON_DEMAND_USD),
+        }
+    }
+
+    fn count_throttled(&self, action: &'static str) {
+        *self.throttled.lock().unwrap_or_else(PoisonError::into_inner).entry(action).or_default() += 1;
+    }
+
+    /// How often each action was throttled.
+    pub fn throttled(&self) -> BTreeMap<&'static str, u32> {
+        self.throttled.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The World, to look at or to drive.
@@ -132,268 +177,62 @@ impl Cloud {
     }
 
     /// The events of our own since the last call.
-    pub fn take_announced(&self) -> Vec<Notification> {
+    pub fn take_announced(&self) -> Vec<EventEntry> {
         std::mem::take(&mut *self.announced.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The array and plain jobs that Batch has, by name.
     pub fn jobs_named(&self, name: &JobName, queue: &str) -> Vec<String> {
-        self.jobs_listed(name, queue, i64::MAX)
-    }
-
-    /// Those of them that ListJobs shows already.
-    fn jobs_shown(&self, name: &JobName, queue: &str) -> Vec<String> {
-        if self.injected_bug() == Some(InjectedBug::OverlookJobs) {
-            return Vec::new();
-        }
-        let late = *self.unlisted_for.lock().unwrap_or_else(PoisonError::into_inner);
-        let until = self.world().now().as_millisecond() - i64::try_from(late.as_millis()).unwrap_or(0);
-        self.jobs_listed(name, queue, until)
-    }
-
-    fn jobs_listed(&self, name: &JobName, queue: &str, until_ms: i64) -> Vec<String> {
         let filter = json!([{ "name": "JOB_NAME", "values": [name.to_string()] }]);
         let request = serde_json::from_value(json!({ "jobQueue": queue, "filters": filter }));
         let found = request.ok().and_then(|request| self.world().list_jobs(&request).ok()).unwrap_or_default();
         let jobs = found["jobSummaryList"].as_array().cloned().unwrap_or_default();
-        let shown = jobs.iter().filter(|job| job["createdAt"].as_i64().is_none_or(|at| at <= until_ms));
-        shown.filter_map(|job| job["jobId"].as_str().map(str::to_owned)).collect()
+        jobs.iter().filter_map(|job| job["jobId"].as_str().map(str::to_owned)).collect()
+    }
+
+    /// Until when jobs were created that ListJobs shows.
+    fn listed_until(&self) -> i64 {
+        let late = *self.unlisted_for.lock().unwrap_or_else(PoisonError::into_inner);
+        self.world().now().as_millisecond() - i64::try_from(late.as_millis()).unwrap_or(0)
+    }
+
+    /// Whether Batch refuses the job of this name.
+    fn refuses(&self, name: &str) -> bool {
+        let refused = *self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        refused.zip(JobName::parse(name)).is_some_and(|(part, name)| name.run == Run::Part(part))
+    }
+
+    fn announce(&self, entry: EventEntry) {
+        self.announced.lock().unwrap_or_else(PoisonError::into_inner).push(entry);
+    }
+
+    /// Another one each time, as on AWS.
+    fn draw_token(&self) -> Secret {
+        Secret::of((TOKENS + u128::from(self.tokens.fetch_add(1, Ordering::Relaxed))).to_be_bytes())
     }
 
     fn objects(&self) -> MutexGuard<'_, BTreeMap<String, Vec<u8>>> {
         self.objects.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn put_object(&self, key: String, bytes: Vec<u8>) -> Result<(), Unanswered> {
-        let on = Some(key.clone());
-        self.calls.call_on("PutObject", on, || drop(self.objects().insert(key, bytes))).await
+    /// Executes the commands of an invocation that waits on this clock.
+    pub fn executor<'a>(&'a self, time: &'a impl Wait) -> impl Executor + 'a {
+        let client = || Client::new(self, time);
+        let calls = || WithBug { calls: client(), cloud: self };
+        let page = |report: &Report| json!(report).to_string();
+        let services = Services::default()
+            .reaching(execute::batch(calls(), time))
+            .reaching(execute::ebs(calls(), time))
+            .reaching(execute::ecs(calls()))
+            .reaching(execute::tasks(calls()))
+            .reaching(execute::drains(calls(), calls()))
+            .reaching(execute::hosts(calls(), calls(), calls()))
+            .reaching(execute::targets(calls(), calls()))
+            .reaching(execute::uploads(client(), client()))
+            .reaching(execute::lines(client()))
+            .reaching(execute::access(client()))
+            .reaching(execute::bus_and_topics(client(), client()))
+            .reaching(execute::results(client(), (calls(), client(), REGION.to_owned()), page));
+        Misread { services, bug: self.injected_bug() }
     }
-
-    async fn get_object(&self, key: &str) -> Result<Option<Vec<u8>>, Unanswered> {
-        self.calls.call_on("GetObject", Some(key.to_owned()), || self.get(key)).await
-    }
-
-    /// One try of a command.
-    pub async fn run(&self, command: Command) -> Executed {
-        match command {
-            Command::ReadUpload { sweep, upload, defaults } => {
-                let bytes = self.get_object(&upload.key).await?.ok_or("NoSuchKey")?;
-                let file = sweep_upload::parse(&upload, &bytes, None, defaults);
-                Ok(vec![Outcome::UploadRead { sweep, file }])
-            }
-            Command::CheckTarget { sweep, prepared } => self.check_target(sweep, prepared).await,
-            Command::StoreTrials { sweep, prepared, .. } => self.store_trials(sweep, prepared).await,
-            Command::ReadSnapshots { sweep, first, .. } => {
-                let listed = self.get_object(&Listed::Snapshots.key(&sweep)).await?.ok_or("NoSuchKey")?;
-                let named: Vec<String> = serde_json::from_slice(&listed)?;
-                Ok(vec![Outcome::SnapshotsRead(Continuation::page(sweep, first, &named))])
-            }
-            Command::SubmitPart(submission) => self.submit(&submission).await,
-            Command::FindPart { name, queue } => {
-                let found = self.calls.call("ListJobs", || self.jobs_shown(&name, &queue)).await?;
-                Ok(vec![match found.into_iter().next() {
-                    Some(job) => Outcome::PartSubmitted { name, job },
-                    None => Outcome::PartNotFound { name },
-                }])
-            }
-            Command::TerminateJobs { sweep, jobs, reason } => self.terminate_jobs(sweep, &jobs, &reason).await,
-            Command::WritePlan { sweep, upload, plan } => {
-                self.put_object(upload.plan_key(), plan_json(&sweep, &upload, &plan).to_string().into_bytes()).await?;
-                Ok(vec![Outcome::PlanWritten(sweep)])
-            }
-            Command::WriteRejection { sweep, upload, rejected } => {
-                let answer = rejection_json(&sweep, &upload, &rejected).to_string();
-                self.put_object(upload.rejected_key(), answer.into_bytes()).await?;
-                Ok(vec![Outcome::RejectionWritten { sweep, problems: rejected.problems }])
-            }
-            Command::Notify(notification) => self.announce(notification).await,
-            Command::CancelWaiting { sweep, jobs, reason } => self.cancel_jobs(sweep, &jobs, &reason).await,
-            Command::DescribeJobs(jobs) => self.describe(jobs).await,
-            Command::StorePage { sweep, page, trials, has_ended, .. } => {
-                self.store_page(sweep, (page, has_ended), &trials).await
-            }
-            Command::ReadPages { sweep, pages, .. } => self.read_pages(sweep, pages).await,
-            Command::Gather { wanted, trials } => self.gather(wanted, trials).await,
-            Command::PublishResults { sweep, results, .. } => self.publish(sweep, *results).await,
-            Command::Workspace { of, call, .. } => self.ebs(of, call).await,
-            Command::LocateAttempt { trial, attempt, container_instance } => {
-                self.locate(trial, attempt, &container_instance).await
-            }
-            Command::DrainInstance(request) => self.drain(request).await,
-            Command::CheckInstance { trial, attempt, job, instance } => {
-                self.check_instance(trial, attempt, job, instance).await
-            }
-            Command::EndInstance { trial, attempt, instance } => self.end_instance(trial, attempt, instance).await,
-            Command::ReadSpace { request, .. } => self.read_space(request).await,
-            Command::FindStart { request, listed, .. } => {
-                let read = self.get_object(&listed.key(&request.sweep)).await?.ok_or("NoSuchKey")?;
-                let start = listed.start(&read, request.index)?;
-                Ok(vec![Outcome::StartFound { request, start }])
-            }
-            Command::FindGpus { request, task } => self.find_gpus(request, &task).await,
-            Command::FindLine { request, gpus, bucket } => self.find_line(request, gpus, bucket).await,
-            Command::IssueCredentials { request, .. } => {
-                let access = || Access {
-                    access_key_id: "ASIA".to_owned(),
-                    secret_access_key: request.sweep.to_string(),
-                    session_token: request.index.to_string(),
-                    expires_at: Timestamp::MAX,
-                };
-                let access = self.calls.call("AssumeRole", access).await?;
-                Ok(vec![Outcome::CredentialsIssued { request, access }])
-            }
-        }
-    }
-
-    async fn find_line(&self, request: TrialRequest, gpus: Option<Vec<String>>, bucket: String) -> Executed {
-        let index = self.get_object(&trials::index_key(&request.sweep)).await?.ok_or("NoSuchKey")?;
-        let (first, last) = trials::entries_range(request.index);
-        let entries = index.get(usize::try_from(first)?..=usize::try_from(last)?).ok_or("InvalidRange")?;
-        let line = trials::line_range(&request.sweep, &bucket, entries).ok_or("no such entry")?;
-        let outputs = Prefix { bucket, prefix: request.sweep.trial_prefix(request.index) };
-        Ok(vec![Outcome::LineFound { request, line, outputs, gpus }])
-    }
-
-    async fn announce(&self, notification: Notification) -> Executed {
-        let announced = || self.announced.lock().unwrap_or_else(PoisonError::into_inner).push(notification.clone());
-        self.calls.call("PutEvents", announced).await?;
-        if notification.topic.is_some() {
-            // As on AWS: a topic that is not told keeps nobody.
-            let _ = self.calls.call("Publish", || ()).await;
-        }
-        Ok(vec![Outcome::Notified(notification)])
-    }
-
-    /// As on AWS: only the parameters have to be there.
-    async fn gather(&self, wanted: Wanted, trials: Arc<[Trial]>) -> Executed {
-        let parameters = self.get_object(&trials::lines_key(&wanted.sweep)).await?.ok_or("NoSuchKey")?;
-        let file = self.get_object(&wanted.upload.key).await.ok().flatten();
-        let mut gathered = ReportInputs {
-            parameters,
-            file: file.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()),
-            ..ReportInputs::default()
-        };
-        let object = |index, name| format!("{}{name}", wanted.sweep.trial_prefix(index));
-        for index in &wanted.curves {
-            if let Ok(Some(record)) = self.get_object(&object(*index, "metrics.jsonl")).await {
-                gathered.curves.insert(*index, curves::read(&record, &wanted.metrics));
-            }
-        }
-        for index in &wanted.logs {
-            if let Ok(Some(log)) = self.get_object(&object(*index, "train.log")).await {
-                gathered.logs.insert(*index, last_lines(&log));
-            }
-        }
-        if !wanted.pools.is_empty() {
-            let usd = |pool: &Pool| SpotPrice { pool: pool.clone(), from: Timestamp::UNIX_EPOCH, usd: SPOT_USD };
-            let spot = self.calls.call("DescribeSpotPriceHistory", || wanted.pools.iter().map(usd).collect()).await;
-            let list = || wanted.pools.iter().map(|pool| (pool.instance_type.clone(), ON_DEMAND_USD)).collect();
-            let on_demand = self.calls.call("GetProducts", list).await;
-            let charged = self.prices.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            let flat = Prices::new(spot.unwrap_or_default(), on_demand.unwrap_or_default());
-            gathered.prices = charged.unwrap_or(flat);
-        }
-        Ok(vec![Outcome::ReportInputs { sweep: wanted.sweep, trials, gathered: Arc::new(gathered) }])
-    }
-
-    async fn publish(&self, sweep: SweepId, results: Results) -> Executed {
-        let prefix = sweep.results_prefix();
-        let report = serde_json::to_vec(&results.report)?;
-        self.put_object(format!("{prefix}leaderboard.csv"), results.leaderboard.into_bytes()).await?;
-        self.put_object(format!("{prefix}costs.json"), results.costs.into_bytes()).await?;
-        self.put_object(format!("{prefix}report.html"), report).await?;
-        if let Some(summary) = &results.summary {
-            self.put_object(format!("{prefix}summary.json"), summary.clone().into_bytes()).await?;
-        }
-        Ok(vec![Outcome::ResultsPublished { sweep, summary: results.summary }])
-    }
-
-    async fn read_space(&self, request: TrialRequest) -> Executed {
-        let space = self.get_object(&trials::space_key(&request.sweep)).await?.ok_or("NoSuchKey")?;
-        Ok(vec![Outcome::SpaceRead { request, search: Arc::new(serde_json::from_slice(&space)?), choose }])
-    }
-
-    async fn store_trials(&self, sweep: SweepId, prepared: Prepared) -> Executed {
-        let (mut bytes, mut index) = (Vec::new(), trials::Index::default());
-        for line in trials::lines(&prepared.file) {
-            let line = line?;
-            index.push(&line);
-            bytes.extend(line);
-        }
-        if let Some(search) = prepared.file.search() {
-            self.put_object(trials::space_key(&sweep), serde_json::to_vec(search)?).await?;
-        }
-        for (key, listed) in prepared.starts(&sweep)? {
-            self.put_object(key, listed).await?;
-        }
-        self.put_object(trials::lines_key(&sweep), bytes).await?;
-        self.put_object(trials::index_key(&sweep), index.finish()).await?;
-        // Another one each time, as on AWS.
-        let token = Secret::of((TOKENS + u128::from(self.tokens.fetch_add(1, Ordering::Relaxed))).to_be_bytes());
-        Ok(vec![Outcome::TrialsStored { sweep, prepared, token }])
-    }
-
-    async fn submit(&self, submission: &Submission) -> Executed {
-        let name = submission.name.clone();
-        let refused = *self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-        if refused.is_some_and(|part| name.run == Run::Part(part)) {
-            return Ok(vec![Outcome::PartRefused { name, message: "JobDefinition is inactive".into() }]);
-        }
-        let request = serde_json::from_value(submit_request(submission))?;
-        match self.batch("SubmitJob", |world| world.submit_job(request)).await? {
-            Ok(answer) => {
-                let job = answer["jobId"].as_str().ok_or("no job id")?.to_owned();
-                Ok(vec![Outcome::PartSubmitted { name, job }])
-            }
-            Err(error) if error.code == "ClientException" => {
-                Ok(vec![Outcome::PartRefused { name, message: error.message }])
-            }
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    async fn describe(&self, jobs: Vec<DescribedJob>) -> Executed {
-        let mut outcomes = Vec::new();
-        for some in jobs.chunks(100) {
-            let ids: Vec<String> = some.iter().map(|wanted| wanted.job.to_string()).collect();
-            let request = serde_json::from_value(json!({ "jobs": ids }))?;
-            let answer = self.batch("DescribeJobs", |world| world.describe_jobs(&request)).await??;
-            let found = answer["jobs"].as_array().cloned().unwrap_or_default();
-            let known = |id: String| found.iter().any(|job| job["jobId"] == id.as_str());
-            outcomes.extend(some.iter().filter(|job| !known(job.job.to_string())).cloned().map(Outcome::JobUnknown));
-            for detail in &found {
-                if let Event::JobChanged(job) = event::parse(batch_event(detail))? {
-                    outcomes.push(Outcome::JobDescribed(job));
-                }
-            }
-        }
-        Ok(outcomes)
-    }
-}
-
-impl Executor for Cloud {
-    async fn execute(&self, command: Command) -> Result<Vec<Outcome>, ExecuteError> {
-        let name = command.name();
-        // No time passes within an invocation: what is throttled once is throttled in every try.
-        let retries = Retries::of(&command);
-        let done = match self.run(command).await {
-            Err(error) if limit(&*error).is_some() => retries.last(error),
-            done => done,
-        };
-        done.map_err(|source| ExecuteError { command: name, source })
-    }
-}
-
-/// A DescribeJobs answer as the event that carries the same document (fact 12).
-pub fn batch_event(detail: &Value) -> Value {
-    json!({
-        "source": "aws.batch", "detail-type": "Batch Job State Change", "version": "0", "id": "test",
-        "account": "000000000000", "region": "us-east-1", "time": Timestamp::UNIX_EPOCH.to_string(),
-        "resources": [], "detail": detail,
-    })
-}
-
-/// A text member of an answer; empty where it has none.
-fn text(value: &Value, member: &str) -> String {
-    value[member].as_str().unwrap_or_default().to_owned()
 }

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
+use spotsweep_control_plane::calls::EventEntry;
 use spotsweep_control_plane::event;
 use spotsweep_control_plane::handle::{HandleError, Report, handle};
 use spotsweep_control_plane::settings::{LEASE, POLL, RECHECK, Settings};
-use spotsweep_control_plane::sweep::notification::{Notification, SOURCE};
 use spotsweep_control_plane::sweep::pages::PAGE_TRIALS;
 use spotsweep_sweep_file::Defaults;
 use spotsweep_world::{AttemptKey, Effect, Settings as WorldSettings, Timings, World};
@@ -19,6 +19,7 @@ use crate::cloud::Cloud;
 use crate::injected_bug::InjectedBug;
 use crate::memory::MemoryStore;
 use crate::permissions::{CONTROL_PLANE, Permissions};
+use crate::standing::Standing;
 
 /// The deployment's bucket.
 pub const BUCKET: &str = "b";
@@ -154,7 +155,8 @@ impl Harness {
         let event = event::parse(raw).expect("the event parses");
         self.cloud.world().advance(self.now);
         let now = self.now + SignedDuration::from_millis(skew_ms);
-        handle(&self.store, &self.cloud, &self.settings, event, now).await
+        let time = Standing::default();
+        handle(&self.store, &self.cloud.executor(&time), &self.settings, event, now).await
     }
 
     /// The schedule's event.
@@ -213,11 +215,12 @@ impl Harness {
 
     /// The events of our own since the last call, as far as a function has a rule for them.
     pub fn announced(&self) -> Vec<Value> {
-        let event = |notification: Notification| {
+        let event = |entry: EventEntry| {
+            let detail: Value = serde_json::from_str(&entry.detail).expect("the detail is JSON");
             json!({
-                "version": "0", "id": "own", "detail-type": notification.kind.detail_type(), "source": SOURCE,
+                "version": "0", "id": "own", "detail-type": entry.detail_type, "source": entry.source,
                 "account": "000000000000", "time": self.now.to_string(), "region": "us-east-1", "resources": [],
-                "detail": notification.detail(),
+                "detail": detail,
             })
         };
         let events = self.cloud.take_announced().into_iter().map(event);

@@ -13,4 +13,5 @@ pub mod permissions;
 pub mod run;
 pub mod scenario;
 pub mod shrink;
+mod standing;
 mod table;

@@ -94,7 +94,7 @@ pub fn needed(action: &str) -> &'static [&'static str] {
         "Query" => &["dynamodb:Query"],
         "PutItem" => &["dynamodb:PutItem"],
         "GetObject" => &["s3:GetObject"],
-        "PutObject" => &["s3:PutObject"],
+        "PutObject" | "CreateMultipartUpload" | "UploadPart" | "CompleteMultipartUpload" => &["s3:PutObject"],
         "DescribeJobDefinitions" => &["batch:DescribeJobDefinitions"],
         "DescribeJobQueues" => &["batch:DescribeJobQueues"],
         "DescribeJobs" => &["batch:DescribeJobs"],

@@ -1,8 +1,7 @@
 //! All instances of a fleet under notice at once: the real `handle`, EC2's request limits as documented (fact 23), Lambda's
 //! limits, and runners that save, let go and leave, on a virtual clock.
 //!
-//! What the AWS executor does about throttles (`aws/ebs.rs`) is done here too, in virtual time: the SDK's standard
-//! retries, and pauses before another CreateSnapshot.
+//! Commands wait on the virtual clock: the SDK's standard retries, and the pauses before another CreateSnapshot.
 
 mod clock;
 mod functions;
@@ -77,7 +76,6 @@ struct Scene {
     /// Invocations under way.
     running: Cell<usize>,
     failed: Cell<u32>,
-    throttled: std::sync::Mutex<BTreeMap<&'static str, u32>>,
 }
 
 /// Starts the fleet, reclaims all its instances, and goes on until every workspace is saved.
@@ -108,7 +106,6 @@ pub fn interrupt(fleet: Fleet) -> Result<FleetOutcome, String> {
         mounted: Cell::new(0),
         running: Cell::new(0),
         failed: Cell::new(0),
-        throttled: std::sync::Mutex::default(),
     });
     let lines: String = (0..trials).map(|trial| format!("- {{a: {trial}}}\n")).collect();
     let dropped = scene.harness.put("storm.yaml", &lines);
@@ -181,7 +178,6 @@ impl Scene {
         self.run_until(|scene| scene.all(|trial| stands(trial, |stage| !is_on_an_instance(stage))))?;
         let parked_seconds = since(self);
         self.run_until(|scene| scene.all(is_saved))?;
-        let throttled = self.throttled.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
         Ok(FleetOutcome {
             workspaces,
             begun_in_time: begun.len(),
@@ -189,7 +185,7 @@ impl Scene {
             parked_seconds,
             saved_seconds: since(self),
             allowed_seconds: (workspaces as f64 - BURST).max(0.0) / PER_SECOND,
-            throttled,
+            throttled: self.harness.cloud.throttled(),
             failed: self.failed.get(),
         })
     }

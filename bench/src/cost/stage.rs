@@ -20,7 +20,7 @@ use spotsweep_world::Timings;
 use spotsweep_world::{AttemptKey, Effect};
 
 use super::agent::Agent;
-use super::patience::Patient;
+use super::patience::Patience;
 use super::tally::{Cause, Tally};
 
 const ZONES: [&str; 2] = ["us-east-1a", "us-east-1b"];
@@ -288,10 +288,12 @@ impl Stage {
     pub(super) async fn invoke(&mut self, event: &Value) -> Option<Option<Reply>> {
         self.harness.cloud.world().advance(self.harness.now);
         let (store, now) = (&self.store, self.harness.now);
-        let patient = Patient::new(&self.harness.cloud, now);
+        let patience = Patience::new(&self.harness.cloud, now);
         let parsed = event::parse(event.clone()).expect("the event parses");
-        let done = handle(store, &patient, self.harness.settings(), parsed, now).await;
-        self.harness.now = patient.ends();
+        let executor = self.harness.cloud.executor(&patience);
+        let done = handle(store, &executor, self.harness.settings(), parsed, now).await;
+        drop(executor);
+        self.harness.now = patience.ends();
         let waited = self.harness.now.duration_since(now).as_secs_f64();
         self.tally.invoked(Cause::of(event), self.table.take(), &self.harness.calls.take(), waited);
         match done {

@@ -10,8 +10,9 @@ use std::time::Duration;
 use aws_sdk_s3::presigning::PresigningConfig;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
-use spotsweep_aws::{AwsExecutor, results};
+use spotsweep_aws::results;
 use spotsweep_control_plane::command::Command::Gather;
+use spotsweep_control_plane::execute::Services;
 use spotsweep_control_plane::handle::Executor;
 use spotsweep_control_plane::outcome::Outcome;
 use spotsweep_control_plane::results::inputs::Wanted;
@@ -129,7 +130,7 @@ async fn fetched(found: &Found, object: Object, folder: &Path) -> Result<(), Fai
 /// The page as the control plane would draw it now. Prices are in it as far as the caller may read them.
 async fn drawn(found: &Found) -> Result<String, Failure> {
     let (sweep, plan, trials) = (&found.sweep, found.plan()?, found.trials().await?);
-    let reads = AwsExecutor::default().reaching(results(&found.target.config, render));
+    let reads = Services::default().reaching(results(&found.target.config, render));
     let gathered = reads.execute(Gather { wanted: Wanted::of(sweep, plan, &trials), trials: trials.into() }).await;
     let gathered = gathered.context(|| format!("cannot read what {} has collected", sweep.id))?;
     let inputs = gathered.into_iter().find_map(|outcome| {

@@ -21,7 +21,6 @@ mod history;
 mod rows;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::error::Error;
 use std::hash::{BuildHasher, Hasher};
 use std::ops::Range;
 
@@ -56,7 +55,7 @@ const OVERDUE_A_TICK: usize = 4000;
 /// The attribute by which a put knows itself again.
 const MARK: &str = "mark";
 
-type BoxError = Box<dyn Error + Send + Sync>;
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The store behind the functions.
 #[derive(Debug, Clone)]

@@ -1,47 +1,38 @@
-//! The only users of the AWS SDKs in the control plane: the store in DynamoDB, the executor over S3, Batch, EC2, ECS
-//! and EventBridge, and the reader behind the command line. Nothing is decided here.
+//! The only users of the AWS SDKs in the control plane: the store in DynamoDB, the calls of commands on S3, Batch, EC2,
+//! ECS and EventBridge, and the reader behind the command line. Nothing is decided here.
 //!
 //! Each service is a feature, so that a function's build compiles only the SDKs of the services that it reaches.
 
-#[cfg(feature = "sts")]
-mod access;
 #[cfg(feature = "batch")]
 mod batch;
-#[cfg(all(feature = "batch", feature = "ecs"))]
-mod drain;
+mod call_error;
+#[cfg(feature = "s3")]
+mod draw;
 mod dynamodb;
 #[cfg(feature = "ec2")]
-mod ebs;
+mod ec2;
 #[cfg(feature = "ecs")]
 mod ecs;
 mod emf;
 #[cfg(feature = "eventbridge")]
 mod events;
-mod executor;
-#[cfg(all(feature = "ec2", feature = "pricing", feature = "s3"))]
-mod gather;
+#[cfg(any(feature = "batch", feature = "ec2"))]
+mod fields;
 mod lambda;
 mod lazy;
-#[cfg(feature = "s3")]
-mod lines;
 mod logs;
-#[cfg(feature = "s3")]
-mod multipart;
 #[cfg(all(feature = "ec2", feature = "pricing", feature = "s3"))]
-mod pages;
-#[cfg(all(feature = "ec2", feature = "pricing", feature = "s3"))]
-mod prices;
+mod pricing;
 mod reader;
-#[cfg(all(feature = "ec2", feature = "pricing", feature = "s3"))]
-mod results;
 #[cfg(feature = "s3")]
 mod s3;
-#[cfg(all(feature = "batch", feature = "ec2", feature = "ecs"))]
-mod silence;
-#[cfg(all(feature = "batch", feature = "ec2"))]
-mod target;
-#[cfg(feature = "s3")]
-mod uploads;
+mod services;
+#[cfg(all(feature = "eventbridge", feature = "sns"))]
+mod sns;
+#[cfg(feature = "sts")]
+mod sts;
+#[cfg(any(feature = "batch", feature = "ec2"))]
+mod wait;
 
 use std::env;
 
@@ -51,38 +42,36 @@ use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use jiff::Timestamp;
 use serde_json::Value;
 
-#[cfg(feature = "sts")]
-pub use access::access;
-#[cfg(feature = "batch")]
-pub use batch::batch;
-#[cfg(all(feature = "batch", feature = "ecs"))]
-pub use drain::drains;
 pub use dynamodb::DynamoStore;
-#[cfg(feature = "ec2")]
-pub use ebs::ebs;
-#[cfg(feature = "ecs")]
-pub use ecs::{ecs, tasks};
-#[cfg(feature = "eventbridge")]
-pub use events::bus;
-#[cfg(all(feature = "eventbridge", feature = "sns"))]
-pub use events::bus_and_topics;
-pub use executor::{AwsExecutor, Executed, Service, Taken};
-#[cfg(feature = "s3")]
-pub use lines::lines;
 pub use logs::log_to_stdout;
 pub use reader::{ReadError, Reader};
-#[cfg(all(feature = "ec2", feature = "pricing", feature = "s3"))]
-pub use results::{Page, results};
 #[cfg(feature = "s3")]
 pub use s3::{is_gone, path_style_s3};
+#[cfg(feature = "sts")]
+pub use services::access;
+#[cfg(feature = "batch")]
+pub use services::batch;
+#[cfg(feature = "eventbridge")]
+pub use services::bus;
+#[cfg(all(feature = "eventbridge", feature = "sns"))]
+pub use services::bus_and_topics;
+#[cfg(all(feature = "batch", feature = "ecs"))]
+pub use services::drains;
+#[cfg(feature = "ec2")]
+pub use services::ebs;
 #[cfg(all(feature = "batch", feature = "ec2", feature = "ecs"))]
-pub use silence::hosts;
+pub use services::hosts;
+#[cfg(all(feature = "ec2", feature = "pricing", feature = "s3"))]
+pub use services::results;
 #[cfg(all(feature = "batch", feature = "ec2"))]
-pub use target::targets;
+pub use services::targets;
+#[cfg(feature = "ecs")]
+pub use services::{ecs, tasks};
 #[cfg(feature = "s3")]
-pub use uploads::uploads;
+pub use services::{lines, uploads};
 
 use spotsweep_control_plane::event::{self, Event};
+use spotsweep_control_plane::execute::{Service, Services};
 use spotsweep_control_plane::handle::{HandleError, Report, handle};
 use spotsweep_control_plane::settings::Settings;
 use spotsweep_protocol::cause::chain;
@@ -93,7 +82,7 @@ pub struct Deployment {
     /// Stored state.
     pub store: DynamoStore,
     /// Effects.
-    pub executor: AwsExecutor,
+    pub executor: Services<'static>,
     /// Names and times.
     pub settings: Settings,
     config: SdkConfig,
@@ -119,7 +108,7 @@ impl Deployment {
         };
         let config = lambda::config(variable)?;
         let store = DynamoStore::new(&config, table, retention_days);
-        Ok(Self { store, executor: AwsExecutor::default(), settings, config })
+        Ok(Self { store, executor: Services::default(), settings, config })
     }
 
     /// Opens one more service.

@@ -1,33 +1,83 @@
-//! S3: what uploads, lines and results share.
+//! S3's calls: fields of requests and answers.
+
+use std::collections::BTreeMap;
 
 use aws_config::SdkConfig;
 use aws_sdk_s3::Client;
 use aws_sdk_s3::config::Builder;
 use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
-use aws_sdk_s3::operation::get_object::{GetObjectError, GetObjectOutput};
+use aws_sdk_s3::operation::get_object::GetObjectError;
+use aws_sdk_s3::primitives::ByteStream;
+use aws_sdk_s3::types::{CompletedMultipartUpload, CompletedPart};
+use spotsweep_control_plane::calls::{Body, CallError, GetObject, Object, Part, Place, S3};
 
-use super::executor::BoxError;
+use super::call_error::call_error;
+use super::lazy::{Lazy, lazy};
+
+/// S3 by its SDK.
+#[derive(Debug)]
+pub(super) struct S3Sdk(Lazy<Client>);
+
+impl S3Sdk {
+    pub(super) fn new(config: &SdkConfig) -> Self {
+        Self(lazy(config, Client::new))
+    }
+}
+
+pub(super) struct Stream(ByteStream);
+
+impl Body for Stream {
+    async fn bytes(self) -> Result<Vec<u8>, CallError> {
+        let collected = self.0.collect().await.map_err(|error| CallError::Unclear(error.into()))?;
+        Ok(collected.to_vec())
+    }
+}
+
+impl S3 for S3Sdk {
+    type Body = Stream;
+
+    async fn get_object(&self, wanted: GetObject) -> Result<Object<Stream>, CallError> {
+        let request = self.0.get_object().bucket(wanted.bucket).key(wanted.key).set_version_id(wanted.version);
+        let found = request.set_range(wanted.range).send().await.map_err(call_error)?;
+        Ok(Object {
+            length: found.content_length.and_then(|length| u64::try_from(length).ok()).unwrap_or(0),
+            metadata: found.metadata.unwrap_or_default().into_iter().collect::<BTreeMap<_, _>>(),
+            body: Stream(found.body),
+        })
+    }
+
+    async fn put_object(&self, place: Place, body: Vec<u8>) -> Result<(), CallError> {
+        let request = self.0.put_object().bucket(place.bucket).key(place.key).content_type(place.content_type);
+        request.body(body.into()).send().await.map_err(call_error)?;
+        Ok(())
+    }
+
+    async fn create_multipart_upload(&self, place: Place) -> Result<String, CallError> {
+        let request = self.0.create_multipart_upload().bucket(place.bucket).key(place.key);
+        let begun = request.content_type(place.content_type).send().await.map_err(call_error)?;
+        begun.upload_id.ok_or_else(|| CallError::unclear("CreateMultipartUpload answered without an upload id"))
+    }
+
+    async fn upload_part(&self, place: &Place, upload: &str, number: i32, body: Vec<u8>) -> Result<Part, CallError> {
+        let request = self.0.upload_part().bucket(&place.bucket).key(&place.key).upload_id(upload);
+        let put = request.part_number(number).body(body.into()).send().await.map_err(call_error)?;
+        Ok(Part { number, etag: put.e_tag })
+    }
+
+    async fn complete_multipart_upload(&self, place: Place, upload: String, parts: Vec<Part>) -> Result<(), CallError> {
+        let part = |part: Part| CompletedPart::builder().part_number(part.number).set_e_tag(part.etag).build();
+        let parts = CompletedMultipartUpload::builder().set_parts(Some(parts.into_iter().map(part).collect())).build();
+        let request = self.0.complete_multipart_upload().bucket(place.bucket).key(place.key).upload_id(upload);
+        request.multipart_upload(parts).send().await.map_err(call_error)?;
+        Ok(())
+    }
+}
 
 /// Whether the object, or the version of it, is gone, or a delete marker stands in its place.
 pub fn is_gone(error: &SdkError<GetObjectError>) -> bool {
     let SdkError::ServiceError(service) = error else { return false };
     let code = service.err().code();
     service.err().is_no_such_key() || code == Some("NoSuchVersion") || service.raw().status().as_u16() == 405
-}
-
-pub(super) async fn bytes(object: GetObjectOutput) -> Result<Vec<u8>, BoxError> {
-    Ok(object.body.collect().await?.to_vec())
-}
-
-pub(super) async fn put(
-    client: &Client,
-    bucket: &str,
-    key: String,
-    body: Vec<u8>,
-    content_type: &str,
-) -> Result<(), BoxError> {
-    client.put_object().bucket(bucket).key(key).content_type(content_type).body(body.into()).send().await?;
-    Ok(())
 }
 
 /// S3 with the bucket in the path where there is an own endpoint: `bucket.127.0.0.1` resolves

@@ -16,7 +16,7 @@ use crate::trial::Trial;
 use crate::workspace::{Call, TrialRef};
 use spotsweep_protocol::claim::Task;
 use spotsweep_protocol::ids::{DescribedJob, JobId, JobName, SweepId};
-use spotsweep_protocol::secret::{Secret, TOKEN_VARIABLE};
+use spotsweep_protocol::secret::Secret;
 use spotsweep_protocol::stop::StopReason;
 use spotsweep_sweep_file::{Defaults, Rejected};
 
@@ -261,14 +261,6 @@ pub struct Submission {
     pub token: Secret,
     /// Job tags.
     pub tags: Vec<(String, String)>,
-}
-
-impl Submission {
-    /// All variables of the container.
-    pub fn variables(&self) -> impl Iterator<Item = (String, String)> {
-        let token = (TOKEN_VARIABLE.to_owned(), String::from(self.token.clone()));
-        self.environment.iter().cloned().chain([token])
-    }
 }
 
 impl Command {

@@ -26,7 +26,7 @@ const MAX_STEPS: usize = 50_000;
 /// How often one step is decided anew because somebody else changed the record.
 const MAX_CONFLICTS: usize = 10;
 
-/// Carries out commands: the AWS SDKs, or the emulator's World. Makes no choices.
+/// Executes commands: [`crate::execute::Services`].
 pub trait Executor: Sync {
     /// Does it, and says what came of it.
     ///

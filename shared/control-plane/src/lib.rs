@@ -12,12 +12,14 @@
 //! - [`decide`] is pure: no clock, no randomness, no network; ids derive from what they name.
 //! - Intent is persisted before anything is done: a record's stage implies its one pending
 //!   command, and `reconcile` repeats it for records past their due time.
-//! - [`store::Store`], [`metrics::Telemetry`] and [`handle::Executor`] are the only traits; the crate
-//!   `spotsweep-aws` implements them with the SDKs, and the crate `spotsweep-simulation` in memory.
+//! - [`execute`] makes commands of the calls in [`calls`]. The crate `spotsweep-aws` implements these calls,
+//!   [`store::Store`] and [`metrics::Telemetry`] with the SDKs, and the crate `spotsweep-simulation` in memory.
 
+pub mod calls;
 pub mod command;
 pub mod decide;
 pub mod event;
+pub mod execute;
 pub mod handle;
 pub mod input;
 mod log;

@@ -251,8 +251,8 @@ impl Watch {
 
     /// An attempt is to leave because the workspace cannot come.
     pub(super) fn sent_away(&mut self, trial: &TrialRef, reason: &str) {
-        let has_trained = self.resumes.iter().any(|resume| resume.trial == trial.index);
-        if reason.contains("UnauthorizedOperation") && !has_trained {
+        // Of one that was mounted the control plane cannot tell whether it was trained on.
+        if reason.contains("UnauthorizedOperation") && self.verified(trial).next().is_none() {
             self.is_wrong(Seen::SentAway, format!("{trial}: the attempt leaves for another to be refused: {reason}"));
         }
     }

@@ -16,6 +16,7 @@ type Going = Pin<Box<dyn Future<Output = ()>>>;
 const NOT_ASKED: i64 = i64::MIN;
 
 /// The clock, and who has yet to begin.
+#[derive(Debug)]
 pub(super) struct Clock {
     now_micros: AtomicI64,
     /// Until when the future that is being polled wants to sleep.

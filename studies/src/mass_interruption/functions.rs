@@ -1,19 +1,16 @@
-//! Functions on Lambda: limits, retries, and EC2's throttles as the AWS executor takes them.
+//! Functions on Lambda: their limits, and Lambda's retries.
 
-use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::Value;
+use spotsweep_control_plane::calls::Wait;
 use spotsweep_control_plane::command::Command;
 use spotsweep_control_plane::event;
 use spotsweep_control_plane::handle::{ExecuteError, Executor, handle};
 use spotsweep_control_plane::outcome::Outcome;
 use spotsweep_protocol::claim::Reply;
-use spotsweep_simulation::cloud::Cloud;
-use spotsweep_simulation::cloud::retries::{Retries, limit};
 
 use super::clock::Clock;
 use super::{RECONCILE, Scene};
@@ -75,8 +72,8 @@ async fn invoke(scene: &Scene, raw: &Value) -> Result<Option<Reply>, ()> {
     let event = event::parse(raw.clone()).map_err(|_| ())?;
     scene.running.set(scene.running.get() + 1);
     let now = scene.clock.now();
-    let executor =
-        Patient { cloud: &scene.harness.cloud, clock: &scene.clock, ends: now + TIMEOUT, throttled: &scene.throttled };
+    let time = &Invocation { clock: &scene.clock, ends: now + TIMEOUT };
+    let executor = Timed { executor: scene.harness.cloud.executor(time), time };
     let report = handle(&scene.harness.store, &executor, scene.harness.settings(), event, now).await;
     scene.harness.calls.take();
     scene.running.set(scene.running.get() - 1);
@@ -89,49 +86,33 @@ async fn invoke(scene: &Scene, raw: &Value) -> Result<Option<Reply>, ()> {
     }
 }
 
-/// The cloud, with a client that waits and tries again where it is throttled.
-struct Patient<'a> {
-    cloud: &'a Cloud,
+/// What an invocation waits on.
+#[derive(Debug)]
+struct Invocation<'a> {
     clock: &'a Clock,
-    /// When Lambda ends the invocation.
+    /// When Lambda ends it.
     ends: Timestamp,
-    throttled: &'a Mutex<BTreeMap<&'static str, u32>>,
 }
 
-impl Patient<'_> {
-    /// Waits, unless the invocation's end comes first.
-    async fn pause(&self, time: Duration) -> bool {
+impl Wait for Invocation<'_> {
+    async fn wait(&self, time: Duration) -> bool {
         let left = Duration::try_from(self.ends.duration_since(self.clock.now())).unwrap_or_default();
         self.clock.sleep(time.min(left)).await;
         time < left
     }
-
-    fn count(&self, command: &'static str) {
-        *self.throttled.lock().unwrap_or_else(PoisonError::into_inner).entry(command).or_default() += 1;
-    }
 }
 
-impl Executor for Patient<'_> {
+/// An executor whose commands take time.
+struct Timed<'a, E> {
+    executor: E,
+    time: &'a Invocation<'a>,
+}
+
+impl<E: Executor> Executor for Timed<'_, E> {
     async fn execute(&self, command: Command) -> Result<Vec<Outcome>, ExecuteError> {
-        let name = command.name();
-        let mut retries = Retries::of(&command);
-        let failed = |source| ExecuteError { command: name, source };
-        loop {
-            if !self.pause(COMMAND).await {
-                return Err(failed("the function has timed out".into()));
-            }
-            let (error, limit) = match self.cloud.run(command.clone()).await {
-                Ok(outcomes) => return Ok(outcomes),
-                Err(error) => match limit(&*error) {
-                    Some(limit) => (error, limit),
-                    None => return Err(failed(error)),
-                },
-            };
-            self.count(name);
-            match retries.pause(limit) {
-                Some(pause) => drop(self.pause(pause).await),
-                None => return retries.last(error).map_err(failed),
-            }
+        if !self.time.wait(COMMAND).await {
+            return Err(ExecuteError { command: command.name(), source: "the function has timed out".into() });
         }
+        self.executor.execute(command).await
     }
 }

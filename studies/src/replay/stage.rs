@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use spotsweep_control_plane::handle::HandleError;
 use spotsweep_control_plane::sweep;
+use spotsweep_control_plane::trial::retry_rules;
 use spotsweep_protocol::cause::chain;
 use spotsweep_protocol::claim::Reply;
 use spotsweep_simulation::cloud::retry_strategy;
@@ -273,7 +274,7 @@ impl<'a> Stage<'a> {
         let request = json!({
             "jobName": format!("trial-{trial}"), "jobQueue": QUEUE, "jobDefinition": "train",
             "containerOverrides": { "environment": [{ "name": TRIAL, "value": trial.to_string() }] },
-            "retryStrategy": retry_strategy(10),
+            "retryStrategy": retry_strategy(10, &retry_rules()),
         });
         let request = serde_json::from_value(request).map_err(|error| error.to_string())?;
         self.ledger.called(1);

@@ -157,12 +157,25 @@ async fn a_refused_part_takes_back_the_parts_before_it() {
     }
 }
 
+/// Nothing is left to be read: that is answered at once.
+#[tokio::test]
+async fn a_file_that_is_deleted_before_it_is_read_is_answered() {
+    let harness = Harness::new(3);
+    let put = harness.put("deleted.yaml", "- {lr: 1}\n");
+    harness.cloud.take("sweeps/deleted.yaml");
+    harness.deliver(&put).await.unwrap();
+    assert_eq!(harness.store.state().0[0].stage, Stage::Rejected);
+    let answer = harness.cloud.get("sweeps/deleted.yaml.rejected.json").expect("an answer");
+    let answer = String::from_utf8(answer).unwrap();
+    assert!(answer.contains("the file was deleted before it could be read"), "{answer}");
+}
+
 /// Every read fails: tried again with growing waits, then answered, never for ever.
 #[tokio::test]
 async fn a_file_that_cannot_be_read_is_given_up_and_says_so() {
     let mut harness = Harness::new(3);
     let put = harness.put("unreadable.yaml", "- {lr: 1}\n");
-    harness.cloud.take("sweeps/unreadable.yaml");
+    harness.cloud.deny_reads();
     assert!(harness.deliver(&put).await.is_err(), "a failing effect fails the invocation");
     let mut failures = 0;
     for _ in 0..500 {
@@ -173,20 +186,23 @@ async fn a_file_that_cannot_be_read_is_given_up_and_says_so() {
     assert!((3..=40).contains(&failures), "{failures} tries");
     let answer = harness.cloud.get("sweeps/unreadable.yaml.rejected.json").expect("an answer");
     let answer = String::from_utf8(answer).unwrap();
-    assert!(answer.contains("read-upload failed: NoSuchKey"), "it says what failed: {answer}");
+    assert!(answer.contains("read-upload failed: refused as AccessDenied"), "it says what failed: {answer}");
 }
 
-/// A throttled SubmitJob has had no effect and is no refusal: the sweep is submitted later, once.
+/// A throttled SubmitJob has had no effect and is no refusal: it is tried again, and where that takes too long, the sweep
+/// is submitted later, once.
 #[tokio::test]
 async fn a_throttled_submission_is_no_refusal() {
-    let mut harness = Harness::new(4);
-    let put = harness.put("throttled.yaml", "- {lr: 1}\n");
-    let (when, kind) = (FaultWhen::Before, FaultKind::Throttle);
-    harness.cloud.world().fault(Fault { action: "SubmitJob".into(), when, times: 1, kind });
-    assert!(harness.deliver(&put).await.is_err(), "a failing effect fails the invocation");
-    harness.pass(LEASE * 2);
-    harness.deliver(&harness.reconcile()).await.unwrap();
-    assert_submitted_once(&harness, 1, "throttled");
+    for (times, is_soon) in [(1, true), (4, false)] {
+        let mut harness = Harness::new(4);
+        let put = harness.put("throttled.yaml", "- {lr: 1}\n");
+        let (when, kind) = (FaultWhen::Before, FaultKind::Throttle);
+        harness.cloud.world().fault(Fault { action: "SubmitJob".into(), when, times, kind });
+        assert_eq!(harness.deliver(&put).await.is_ok(), is_soon, "a failing effect fails the invocation");
+        harness.pass(LEASE * 2);
+        harness.deliver(&harness.reconcile()).await.unwrap();
+        assert_submitted_once(&harness, 1, "throttled");
+    }
 }
 
 /// What the file names is looked up before anything runs.

@@ -1,4 +1,4 @@
-//! The AWS executor's calls for workspaces, over the wire: the SDKs against the emulator's EC2 and ECS.
+//! Commands for workspaces over the wire: the SDKs against the emulator's EC2 and ECS.
 
 mod instances;
 
@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use spotsweep_aws::{AwsExecutor, ebs, ecs, targets};
+use spotsweep_aws::{ebs, ecs, targets};
 use spotsweep_control_plane::command::Command;
 use spotsweep_control_plane::decide::target;
+use spotsweep_control_plane::execute::Services;
 use spotsweep_control_plane::handle::Executor;
 use spotsweep_control_plane::outcome::Outcome;
 use spotsweep_control_plane::sweep::Prepared;
@@ -29,7 +30,7 @@ fn on_workspace(of: &TrialRef, call: Call) -> Command {
 /// An emulator with one running instance, and the executor that talks to it.
 struct Rig {
     emulator: Emulator,
-    executor: AwsExecutor,
+    executor: Services<'static>,
     trial: TrialRef,
     instance: String,
     zone: String,
@@ -47,7 +48,7 @@ impl Rig {
         let request = serde_json::from_value(environment).unwrap();
         emulator.with_world(|world, _| world.create_compute_environment(request)).unwrap();
         let config = config(&emulator.endpoint());
-        let executor = AwsExecutor::default().reaching(ebs(&config)).reaching(ecs(&config));
+        let executor = Services::default().reaching(ebs(&config)).reaching(ecs(&config));
         let trial = TrialRef { sweep: SweepId::derive("b", "sweeps/k.yaml", "v"), index: 7 };
         let (instance, zone, container_instance) = loop {
             let running = emulator.with_world(|world, _| {
@@ -286,7 +287,7 @@ async fn a_job_definition_is_found_by_every_name_that_batch_takes() {
     let rig = Rig::new().await;
     rig.define(3);
     rig.emulator.with_world(|world, _| world.deregister_job_definition("train:3").unwrap());
-    let executor = AwsExecutor::default().reaching(targets(&config(&rig.emulator.endpoint())));
+    let executor = Services::default().reaching(targets(&config(&rig.emulator.endpoint())));
     let arn = "arn:aws:batch:us-east-1:000000000000:job-definition/train";
     let file = Arc::new(parse("k.yaml", "v", b"- {a: 1}").unwrap());
     let check = async |named: &str| {

@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use serde_json::json;
-use spotsweep_control_plane::results::cost::{Pool, Prices, SpotPrice};
+use spotsweep_control_plane::calls::SpotPriceRow;
+use spotsweep_simulation::cloud::Charged;
 use spotsweep_world::Timings;
 use spotsweep_world::ebs::FileSystem;
 use spotsweep_world::trace::Change;
 
 use super::super::ledger::MIB_PER_GIB;
 use super::super::{Plan, Policy, Study};
+
 use super::{Happening, INSTANCE_TYPE, RECONCILE, Stage};
 
 impl Stage<'_> {
@@ -46,14 +48,18 @@ impl Stage<'_> {
     }
 
     /// What EC2 and the price list tell: the record's prices.
-    fn prices(&self) -> Prices {
+    fn prices(&self) -> Charged {
         let mut spot = Vec::new();
         for zone in &self.plan.zones {
-            let pool = Pool { instance_type: INSTANCE_TYPE.to_owned(), zone: zone.clone() };
-            let prices = self.trace.prices(zone);
-            spot.extend(prices.map(|(from, usd)| SpotPrice { pool: pool.clone(), from: self.started + from, usd }));
+            spot.extend(self.trace.prices(zone).map(|(from, usd)| SpotPriceRow {
+                instance_type: INSTANCE_TYPE.to_owned(),
+                zone: zone.clone(),
+                from: self.started + from,
+                usd: usd.to_string(),
+            }));
         }
-        Prices::new(spot, [(INSTANCE_TYPE.to_owned(), self.plan.parameters.on_demand_usd)].into())
+        let on_demand = [(INSTANCE_TYPE.to_owned(), self.plan.parameters.on_demand_usd)].into();
+        Charged { spot, on_demand }
     }
 
     /// The snapshot that every volume is first made from.

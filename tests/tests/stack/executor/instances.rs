@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use serde_json::json;
-use spotsweep_aws::{AwsExecutor, drains, hosts, tasks};
+use spotsweep_aws::{drains, hosts, tasks};
 use spotsweep_control_plane::command::Command;
 use spotsweep_control_plane::event::{Ask, TrialRequest};
+use spotsweep_control_plane::execute::Services;
 use spotsweep_control_plane::handle::Executor;
 use spotsweep_control_plane::outcome::{Drained, Outcome};
 use spotsweep_control_plane::trial::{AgentState, Host, InstanceStatus};
@@ -44,7 +45,7 @@ async fn a_container_learns_of_its_gpus_by_its_task() {
         world.register_job_definition(serde_json::from_value(definition).unwrap()).unwrap();
         world.submit_job(serde_json::from_value(job).unwrap()).unwrap()["jobId"].as_str().unwrap().to_owned()
     });
-    let executor = AwsExecutor::default().reaching(tasks(&config(&emulator.endpoint())));
+    let executor = Services::default().reaching(tasks(&config(&emulator.endpoint())));
     let find = async |task: Task| {
         let (sweep, secret) = (SweepId::derive("b", "sweeps/k.yaml", "v"), None);
         let ask = Ask::Claim(Machine::default());
@@ -103,7 +104,7 @@ async fn an_attempt_is_located_by_its_container_instance() {
 async fn the_instance_of_an_attempt_is_drained() {
     let rig = Rig::new().await;
     let (sweep, job) = (rig.trial.sweep.clone(), rig.submit());
-    let executor = AwsExecutor::default().reaching(drains(&config(&rig.emulator.endpoint())));
+    let executor = Services::default().reaching(drains(&config(&rig.emulator.endpoint())));
     let drain = async |attempt: u32| {
         let (sweep, job) = (sweep.clone(), JobId::from(job.clone()));
         let ask = Ask::Claim(Machine { instance: Some("i-of-others".to_owned()), ..Machine::default() });
@@ -134,7 +135,7 @@ async fn the_instance_of_an_attempt_is_drained() {
 async fn the_instance_of_an_attempt_is_looked_at_and_ended() {
     let rig = Rig::new().await;
     let (trial, job) = (rig.trial.clone(), rig.submit());
-    let executor = AwsExecutor::default().reaching(hosts(&config(&rig.emulator.endpoint())));
+    let executor = Services::default().reaching(hosts(&config(&rig.emulator.endpoint())));
     let check = async |attempt: u32| {
         let (trial, job, instance) = (trial.clone(), JobId::from(job.clone()), Some("i-0123456789abcdef0".to_owned()));
         let command = Command::CheckInstance { trial, attempt, job, instance };

@@ -1,0 +1,25 @@
+//! Errors of the SDKs as errors of calls.
+
+use std::error::Error;
+
+use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
+use aws_smithy_runtime_api::client::result::SdkError;
+use aws_smithy_types::error::metadata::ProvideErrorMetadata;
+use spotsweep_control_plane::calls::CallError;
+
+/// By the code and the HTTP status, where there was an answer.
+pub(super) fn call_error<E>(error: SdkError<E, HttpResponse>) -> CallError
+where
+    E: Error + ProvideErrorMetadata + Send + Sync + 'static,
+{
+    let Some(status) = error.raw_response().map(|response| response.status().as_u16()) else {
+        return CallError::Unclear(error.into());
+    };
+    let code = error.code().unwrap_or_default().to_owned();
+    let message = error.message().unwrap_or("no reason given").to_owned();
+    match CallError::answered(status, code, message) {
+        // The SDK's error says more of it.
+        CallError::Unclear(_) => CallError::Unclear(error.into()),
+        clear => clear,
+    }
+}

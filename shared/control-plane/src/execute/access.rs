@@ -1,0 +1,40 @@
+//! STS: credentials that reach one trial's parameters and outputs, and the checkpoint that it starts from.
+
+use super::{Executed, Service, Taken};
+use crate::calls::{AssumeRole, Sts, Tag};
+use crate::command::Command;
+use crate::event::TrialRequest;
+use crate::outcome::Outcome;
+use crate::workspace::TrialRef;
+
+/// Issues credentials to attempts.
+pub fn access(sts: impl Sts) -> impl Service {
+    Issuer(sts)
+}
+
+#[derive(Debug)]
+struct Issuer<C>(C);
+
+impl<C: Sts> Service for Issuer<C> {
+    fn take(&self, command: Box<Command>) -> Taken<'_> {
+        match *command {
+            Command::IssueCredentials { request, restores, role } => {
+                Ok(Box::pin(issue(&self.0, request, restores, role)))
+            }
+            other => Err(Box::new(other)),
+        }
+    }
+}
+
+/// The session's tags are what the role's policy asks for (TrialRole in infra/control-plane.yaml;
+/// <https://docs.aws.amazon.com/IAM/latest/UserGuide/id_session-tags.html>).
+async fn issue(sts: &impl Sts, request: TrialRequest, restores: Option<TrialRef>, role: String) -> Executed {
+    let tag = |key: &str, value: String| -> Tag { (key.to_owned(), value) };
+    let TrialRequest { sweep, index, attempt, .. } = &request;
+    let mut tags = vec![tag("sweep", sweep.to_string()), tag("trial", index.to_string())];
+    // The middle of the keys of what it reads: a session without this tag reads no other trial's.
+    tags.extend(restores.map(|TrialRef { sweep, index }| tag("restores", format!("{sweep}/trials/{index}"))));
+    let session = format!("trial-{index}-attempt-{attempt}");
+    let access = sts.assume_role(AssumeRole { role, session, tags }).await?;
+    Ok(vec![Outcome::CredentialsIssued { request, access }])
+}

@@ -1,0 +1,68 @@
+//! Instances that are to take no further container.
+
+use super::batch::host;
+use super::ecs::{CONTAINER_INSTANCE, UNKNOWN, in_cluster};
+use super::{Executed, Service, Taken};
+use crate::calls::{Batch, CallError, Ecs};
+use crate::command::Command;
+use crate::event::TrialRequest;
+use crate::outcome::{Drained, Outcome};
+use spotsweep_protocol::ids::DescribedJob;
+
+/// Drains the instances of attempts.
+pub fn drains(batch: impl Batch, ecs: impl Ecs) -> impl Service {
+    Drains { batch, ecs }
+}
+
+#[derive(Debug)]
+struct Drains<B, E> {
+    batch: B,
+    ecs: E,
+}
+
+impl<B: Batch, E: Ecs> Service for Drains<B, E> {
+    fn take(&self, command: Box<Command>) -> Taken<'_> {
+        match *command {
+            Command::DrainInstance(request) => Ok(Box::pin(self.drain(request))),
+            other => Err(Box::new(other)),
+        }
+    }
+}
+
+impl<B: Batch, E: Ecs> Drains<B, E> {
+    async fn drain(&self, request: TrialRequest) -> Executed {
+        let (sweep, index, job) = (request.sweep.clone(), Some(request.index), request.job.clone());
+        let drained = match host(&self.batch, DescribedJob { sweep, index, job }, request.attempt).await? {
+            Some(instance) => self.drain_host(instance).await?,
+            None => Drained::NotPlaced,
+        };
+        Ok(vec![Outcome::InstanceDrained { request, drained }])
+    }
+
+    /// A refusal of ECS's is an outcome. What may be answered otherwise in a moment is an error: the runner asks again.
+    async fn drain_host(&self, instance: String) -> Result<Drained, CallError> {
+        let Some(wanted) = in_cluster(instance.clone(), CONTAINER_INSTANCE) else {
+            return Ok(Drained::Refused(format!("{instance} names no cluster")));
+        };
+        match self.ecs.update_container_instances_state(wanted, "DRAINING").await {
+            Ok(failures) => Ok(match failures.into_iter().next() {
+                // It is gone, so it takes nothing more either.
+                Some(Some(reason)) if reason == MISSING => Drained::Yes(instance),
+                Some(reason) => Drained::Refused(reason.unwrap_or_else(|| "no reason given".to_owned())),
+                None => Drained::Yes(instance),
+            }),
+            Err(CallError::Refused { code, message }) if is_refusal(&code) => {
+                Ok(Drained::Refused(format!("{code}: {message}")))
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// The reason of a failure where ECS does not know the container instance
+/// (<https://docs.aws.amazon.com/AmazonECS/latest/developerguide/api_failures_messages.html>).
+const MISSING: &str = "MISSING";
+
+fn is_refusal(code: &str) -> bool {
+    UNKNOWN.contains(&code) || code == "AccessDeniedException"
+}

@@ -1,0 +1,146 @@
+//! What a sweep names in AWS, looked up before anything is submitted.
+
+use std::collections::BTreeMap;
+
+use super::{Executed, Service, Taken, all_pages};
+use crate::calls::{
+    Batch, CallError, DescribeJobDefinitions, DescribeSnapshots, DescribeVolumes, Ec2, Filter, JobDefinition, Snapshot,
+    Volume,
+};
+use crate::command::Command;
+use crate::outcome::Outcome;
+use crate::sweep::Prepared;
+use crate::sweep::target::{Base, BaseQuery, BaseSnapshot, BaseVolume, Definition, DefinitionQuery, Queue, Target};
+use crate::workspace::SWEEP_TAG;
+use spotsweep_protocol::ids::SweepId;
+
+/// Values of one filter (<https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Filtering.html>).
+const FILTER_VALUES: usize = 200;
+
+/// Looks up what a sweep is to run on and with.
+pub fn targets(batch: impl Batch, ec2: impl Ec2) -> impl Service {
+    Targets { batch, ec2 }
+}
+
+#[derive(Debug)]
+struct Targets<B, C> {
+    batch: B,
+    ec2: C,
+}
+
+impl<B: Batch, C: Ec2> Service for Targets<B, C> {
+    fn take(&self, command: Box<Command>) -> Taken<'_> {
+        match *command {
+            Command::CheckTarget { sweep, prepared } => Ok(Box::pin(self.look_up(sweep, prepared))),
+            other => Err(Box::new(other)),
+        }
+    }
+}
+
+impl<B: Batch, C: Ec2> Targets<B, C> {
+    async fn look_up(&self, sweep: SweepId, prepared: Prepared) -> Executed {
+        let plan = &prepared.plan;
+        let (definitions, queue, base) = tokio::try_join!(
+            definitions(&self.batch, DefinitionQuery::of(&plan.definition)),
+            queue(&self.batch, plan.queue.clone()),
+            base(&self.ec2, BaseQuery::of(&prepared)),
+        )?;
+        let target = Target { definitions, queue, base };
+        Ok(vec![Outcome::TargetChecked { sweep, prepared, target }])
+    }
+}
+
+async fn definitions(batch: &impl Batch, query: DefinitionQuery) -> Result<Vec<Definition>, CallError> {
+    let wanted = match query {
+        DefinitionQuery::Revision(named) => DescribeJobDefinitions { named: vec![named], ..Default::default() },
+        DefinitionQuery::Name(name) => {
+            DescribeJobDefinitions { name: Some(name), status: Some("ACTIVE"), ..Default::default() }
+        }
+    };
+    let page = |next_token| batch.describe_job_definitions(DescribeJobDefinitions { next_token, ..wanted.clone() });
+    match all_pages(page).await {
+        // No name that Batch takes is no definition either.
+        Err(error) if error.refusal() == Some("ClientException") => Ok(Vec::new()),
+        found => found?.into_iter().map(definition).collect(),
+    }
+}
+
+fn definition(found: JobDefinition) -> Result<Definition, CallError> {
+    let incomplete = || CallError::unclear("a job definition without ARN, revision or status");
+    // Of all containers.
+    let gpus = found.resources.iter().filter(|(kind, _)| kind == "GPU");
+    Ok(Definition {
+        gpus: gpus.filter_map(|(_, value)| value.parse::<u32>().ok()).sum(),
+        arn: found.arn.ok_or_else(incomplete)?,
+        revision: found.revision.ok_or_else(incomplete)?,
+        status: found.status.ok_or_else(incomplete)?,
+        timeout_seconds: found.timeout_seconds,
+    })
+}
+
+async fn queue(batch: &impl Batch, name: String) -> Result<Option<Queue>, CallError> {
+    let found = batch.describe_job_queues(name).await?;
+    Ok(found.into_iter().next().map(|queue| Queue { state: queue.state }))
+}
+
+async fn base(ec2: &impl Ec2, query: Option<BaseQuery>) -> Result<Base, CallError> {
+    Ok(match query {
+        None => Base::NotAsked,
+        Some(BaseQuery::Snapshot(id)) => Base::Snapshot(snapshot(ec2, id).await?),
+        Some(BaseQuery::Snapshots(ids)) => Base::Snapshots(snapshots(ec2, ids).await?),
+        Some(BaseQuery::Volumes { filter, value }) => {
+            let filters = vec![Filter::new(filter, value)];
+            let wanted = DescribeVolumes { filters, ..DescribeVolumes::default() };
+            let page = |next_token| ec2.describe_volumes(DescribeVolumes { next_token, ..wanted.clone() });
+            Base::Volumes(all_pages(page).await?.into_iter().map(volume).collect::<Result<_, _>>()?)
+        }
+    })
+}
+
+async fn snapshot(ec2: &impl Ec2, id: String) -> Result<Option<BaseSnapshot>, CallError> {
+    let wanted = DescribeSnapshots { ids: vec![id], ..DescribeSnapshots::default() };
+    match ec2.describe_snapshots(wanted).await {
+        Ok(found) => found.items.first().map(base_snapshot).transpose(),
+        Err(error) if error.refusal().is_some_and(BaseQuery::is_no_snapshot) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// By a filter, because one id that is not there makes DescribeSnapshots refuse all of them.
+async fn snapshots(ec2: &impl Ec2, mut ids: Vec<String>) -> Result<BTreeMap<String, BaseSnapshot>, CallError> {
+    ids.sort_unstable();
+    ids.dedup();
+    let mut bases = BTreeMap::new();
+    for some in ids.chunks(FILTER_VALUES) {
+        let filters = vec![Filter { name: "snapshot-id".to_owned(), values: some.to_vec() }];
+        let wanted = DescribeSnapshots { filters, ..DescribeSnapshots::default() };
+        let page = |next_token| ec2.describe_snapshots(DescribeSnapshots { next_token, ..wanted.clone() });
+        for found in all_pages(page).await? {
+            let base = base_snapshot(&found)?;
+            bases.insert(found.id, base);
+        }
+    }
+    Ok(bases)
+}
+
+fn base_snapshot(found: &Snapshot) -> Result<BaseSnapshot, CallError> {
+    let size_gib = found.volume_size_gib.filter(|_| !found.state.is_empty());
+    let size_gib = size_gib.ok_or_else(|| CallError::unclear("a snapshot without state or size"))?;
+    Ok(BaseSnapshot { state: found.state.clone(), size_gib })
+}
+
+fn volume(found: Volume) -> Result<BaseVolume, CallError> {
+    let incomplete = || CallError::unclear("a volume without zone, size or state");
+    let tag = |wanted: &str| found.tags.iter().find(|(key, _)| key == wanted).map(|(_, value)| value.clone());
+    let (name, is_tagged) = (tag("Name"), tag(SWEEP_TAG).is_some());
+    let instance = found.attachments.into_iter().next();
+    Ok(BaseVolume {
+        id: found.id,
+        zone: found.zone.ok_or_else(incomplete)?,
+        size_gib: found.size_gib.ok_or_else(incomplete)?,
+        state: Some(found.state).filter(|state| !state.is_empty()).ok_or_else(incomplete)?,
+        name,
+        is_tagged,
+        instance: instance.map(|attachment| attachment.instance.unwrap_or_else(|| "an instance".to_owned())),
+    })
+}

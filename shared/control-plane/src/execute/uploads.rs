@@ -1,0 +1,111 @@
+//! S3: the dropped file, its answer beside it, the trials.
+
+use super::multipart::Writer;
+use super::objects::{JSON, put, read};
+use super::{Executed, Service, Taken};
+use crate::calls::{Body as _, CallError, Draw, GetObject, Place, S3};
+use crate::command::Command;
+use crate::decide::sweep_upload::{parse, too_large, whole_file};
+use crate::outcome::Outcome;
+use crate::results::answer::{plan_json, rejection_json};
+use crate::sweep::continuation::{Continuation, Listed};
+use crate::sweep::upload::{RUN_CAP_METADATA, Upload};
+use crate::sweep::{Plan, Prepared};
+use spotsweep_protocol::ids::SweepId;
+use spotsweep_sweep_file::trials;
+use spotsweep_sweep_file::{Defaults, MAX_FILE_BYTES, Rejected};
+
+/// Reads dropped files, writes trials and answers.
+pub fn uploads(s3: impl S3, secrets: impl Draw) -> impl Service {
+    Uploads { s3, secrets }
+}
+
+#[derive(Debug)]
+struct Uploads<C, D> {
+    s3: C,
+    secrets: D,
+}
+
+impl<C: S3, D: Draw> Service for Uploads<C, D> {
+    fn take(&self, command: Box<Command>) -> Taken<'_> {
+        let s3 = &self.s3;
+        Ok(match *command {
+            Command::ReadUpload { sweep, upload, defaults } => Box::pin(read_upload(s3, sweep, upload, defaults)),
+            Command::StoreTrials { sweep, bucket, prepared } => Box::pin(self.store_trials(sweep, bucket, prepared)),
+            Command::ReadSnapshots { sweep, bucket, first } => Box::pin(read_snapshots(s3, sweep, bucket, first)),
+            Command::WritePlan { sweep, upload, plan } => Box::pin(write_plan(s3, sweep, upload, plan)),
+            Command::WriteRejection { sweep, upload, rejected } => {
+                Box::pin(write_rejection(s3, sweep, upload, rejected))
+            }
+            other => return Err(Box::new(other)),
+        })
+    }
+}
+
+async fn read_upload(s3: &impl S3, sweep: SweepId, upload: Upload, defaults: Defaults) -> Executed {
+    let wanted = GetObject { version: upload.version_id.clone(), ..GetObject::of(&upload.bucket, &upload.key) };
+    let object = match s3.get_object(wanted).await {
+        Ok(object) => object,
+        Err(error) if error.refusal().is_some_and(|code| GONE.contains(&code)) => {
+            let message = "the file was deleted before it could be read";
+            let problem = whole_file(&upload, message, "drop it again");
+            return Ok(vec![Outcome::UploadRead { sweep, file: Err(vec![problem].into()) }]);
+        }
+        Err(error) => return Err(error.into()),
+    };
+    if object.length > MAX_FILE_BYTES {
+        return Ok(vec![Outcome::UploadRead { sweep, file: Err(vec![too_large(&upload, object.length)].into()) }]);
+    }
+    let run_cap = object.metadata.get(RUN_CAP_METADATA).cloned();
+    let bytes = object.body.bytes().await?;
+    let file = parse(&upload, &bytes, run_cap.as_deref(), defaults);
+    Ok(vec![Outcome::UploadRead { sweep, file }])
+}
+
+/// The object, or the version of it, is gone, or a delete marker stands in its place.
+const GONE: [&str; 3] = ["NoSuchKey", "NoSuchVersion", "MethodNotAllowed"];
+
+impl<C: S3, D: Draw> Uploads<C, D> {
+    /// Streams the trials out: memory stays flat however many there are.
+    async fn store_trials(&self, sweep: SweepId, bucket: String, prepared: Prepared) -> Executed {
+        let s3 = &self.s3;
+        let (key, content_type) = (trials::lines_key(&sweep), "application/x-ndjson");
+        let mut lines = Writer::new(s3, Place { bucket: bucket.clone(), key, content_type });
+        let mut index = trials::Index::default();
+        for line in trials::lines(&prepared.file) {
+            let line = line?;
+            index.push(&line);
+            lines.write(&line).await?;
+        }
+        if let Some(search) = prepared.file.search() {
+            put(s3, &bucket, trials::space_key(&sweep), serde_json::to_vec(search)?, JSON).await?;
+        }
+        for (key, listed) in prepared.starts(&sweep)? {
+            put(s3, &bucket, key, listed, JSON).await?;
+        }
+        let index = put(s3, &bucket, trials::index_key(&sweep), index.finish(), "application/octet-stream");
+        tokio::try_join!(lines.finish(), index)?;
+        Ok(vec![Outcome::TrialsStored { sweep, prepared, token: self.secrets.draw()? }])
+    }
+}
+
+async fn read_snapshots(s3: &impl S3, sweep: SweepId, bucket: String, first: u32) -> Executed {
+    let listed = read(s3, GetObject::of(bucket, Listed::Snapshots.key(&sweep))).await?;
+    let named: Vec<String> = serde_json::from_slice(&listed)?;
+    Ok(vec![Outcome::SnapshotsRead(Continuation::page(sweep, first, &named))])
+}
+
+async fn write_plan(s3: &impl S3, sweep: SweepId, upload: Upload, plan: Plan) -> Executed {
+    put_json(s3, &upload.bucket, upload.plan_key(), &plan_json(&sweep, &upload, &plan)).await?;
+    Ok(vec![Outcome::PlanWritten(sweep)])
+}
+
+async fn write_rejection(s3: &impl S3, sweep: SweepId, upload: Upload, rejected: Rejected) -> Executed {
+    put_json(s3, &upload.bucket, upload.rejected_key(), &rejection_json(&sweep, &upload, &rejected)).await?;
+    Ok(vec![Outcome::RejectionWritten { sweep, problems: rejected.problems }])
+}
+
+async fn put_json(s3: &impl S3, bucket: &str, key: String, value: &serde_json::Value) -> Result<(), CallError> {
+    let text = serde_json::to_vec_pretty(value).map_err(|error| CallError::Unclear(error.into()))?;
+    put(s3, bucket, key, text, JSON).await
+}

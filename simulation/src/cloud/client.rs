@@ -1,0 +1,106 @@
+//! AWS as the clients of one invocation reach it: calls on the World.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use spotsweep_control_plane::calls::{CallError, Wait};
+use spotsweep_control_plane::workspace::EC2_TRIES;
+use spotsweep_world::{ApiError, Failure, Service, World};
+
+use super::Cloud;
+
+/// The SDK's usual tries of one call.
+const TRIES: u32 = 3;
+
+/// The clients of one invocation.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Client<'a, W> {
+    pub(super) cloud: &'a Cloud,
+    time: &'a W,
+}
+
+impl<'a, W: Wait> Client<'a, W> {
+    pub(super) fn new(cloud: &'a Cloud, time: &'a W) -> Self {
+        Self { cloud, time }
+    }
+
+    /// One call on EC2.
+    pub(super) async fn ec2<T>(
+        &self,
+        action: &'static str,
+        effect: impl FnMut(&mut World) -> Result<T, ApiError>,
+    ) -> Result<T, CallError> {
+        self.call(Service::Ec2, action, effect).await
+    }
+
+    /// One call. Where it is throttled it is made again, as the SDK does.
+    pub(super) async fn call<T>(
+        &self,
+        service: Service,
+        action: &'static str,
+        mut effect: impl FnMut(&mut World) -> Result<T, ApiError>,
+    ) -> Result<T, CallError> {
+        let tries = if service == Service::Ec2 { EC2_TRIES } else { TRIES };
+        // The SDK waits 1, 2, 4, 8 s, each times a random share, of which this is the mean.
+        for pause in (0..tries - 1).map(|tried| Duration::from_millis(500 << tried)) {
+            match self.once(service, action, &mut effect).await {
+                Err(CallError::Throttled { .. }) if self.time.wait(pause).await => {}
+                done => return done,
+            }
+        }
+        self.once(service, action, effect).await
+    }
+
+    /// One call on a service that the World does not have, on something that permissions name.
+    pub(super) async fn on<T>(
+        &self,
+        action: &'static str,
+        on: Option<&str>,
+        effect: impl FnOnce() -> T,
+    ) -> Result<T, CallError> {
+        let answer = self.cloud.calls.call_on(action, on.map(str::to_owned), effect);
+        answer.await.map_err(|error| CallError::unclear(error.to_string()))
+    }
+
+    /// One try of a call, with a fault point before its effect and one after it.
+    pub(super) async fn once<T>(
+        &self,
+        service: Service,
+        action: &'static str,
+        effect: impl FnOnce(&mut World) -> Result<T, ApiError>,
+    ) -> Result<T, CallError> {
+        let answer = self.cloud.calls.call(action, || {
+            let mut world = self.cloud.world();
+            let now = world.now();
+            world.call(service, action, now, effect)
+        });
+        match answer.await.map_err(|error| CallError::unclear(error.to_string()))? {
+            Ok(found) => Ok(found),
+            Err(Failure::Api(ApiError { status, code, message })) => {
+                let error = CallError::answered(status, code.to_owned(), message);
+                if matches!(error, CallError::Throttled { .. }) {
+                    self.cloud.count_throttled(action);
+                }
+                Err(error)
+            }
+            Err(Failure::Dropped) => Err(CallError::unclear(format!("{action}: the connection was closed"))),
+        }
+    }
+}
+
+/// A request as the World takes it.
+pub(super) fn request<T: DeserializeOwned>(request: Value) -> Result<T, CallError> {
+    serde_json::from_value(request).map_err(|error| CallError::Unclear(error.into()))
+}
+
+/// A member of an answer.
+pub(super) fn answer<'a, T: Deserialize<'a>>(member: &'a Value) -> Result<T, CallError> {
+    T::deserialize(member).map_err(|error| CallError::Unclear(error.into()))
+}
+
+/// A text member of an answer; empty where it has none.
+pub(super) fn text(answer: &Value, member: &str) -> String {
+    answer[member].as_str().unwrap_or_default().to_owned()
+}
