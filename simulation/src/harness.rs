@@ -279,6 +279,9 @@ impl Harness {
             | InjectedBug::TakeFirstGpus
             | InjectedBug::SignalFirst
             | InjectedBug::SignalAll
+            | InjectedBug::LoseIds
+            | InjectedBug::SkipLookUp
+            | InjectedBug::DropPages
             | InjectedBug::TrainOn
             | InjectedBug::AskAgainAndAgain => self.cloud.plant(injected_bug),
         }

@@ -83,11 +83,17 @@ pub enum InjectedBug {
     SignalFirst,
     /// The stop signal goes to every process of the command.
     SignalAll,
+    /// The id of a volume that was made is lost.
+    LoseIds,
+    /// Volumes and snapshots are not looked up by their operation.
+    SkipLookUp,
+    /// The last trial of several pages is not read.
+    DropPages,
 }
 
 impl InjectedBug {
     /// All of them.
-    pub const ALL: [Self; 40] = [
+    pub const ALL: [Self; 43] = [
         Self::DeleteSourceEarly,
         Self::CopyOldSnapshot,
         Self::MountUnasked,
@@ -128,6 +134,9 @@ impl InjectedBug {
         Self::TakeFirstGpus,
         Self::SignalFirst,
         Self::SignalAll,
+        Self::LoseIds,
+        Self::SkipLookUp,
+        Self::DropPages,
     ];
 
     /// Names of the invariants of which it breaks one first.
@@ -177,13 +186,20 @@ impl InjectedBug {
             Self::TrustSilence => &["no instance is ended that works"],
             Self::TrustLink => &["a trial trains only on its own volume"],
             Self::SignalFirst | Self::SignalAll => &["a training saves at the stop signal"],
+            Self::LoseIds => &["nothing stands still"],
+            Self::SkipLookUp => &["nothing is left over"],
+            Self::DropPages => &["nothing stands still"],
             Self::TakeFirstGpus => &["no GPU is used by two trials at once"],
             Self::TrainOn => &["a trial that is stopped early trains no further"],
             Self::ForgetStops => {
                 &["a decision at a rung is made once, and stays", "a trial that has succeeded has trained to its end"]
             }
             Self::OverlookPeers => &["no two trials are given the same parameters"],
-            Self::ReplaceRungs | Self::ForgetSuggestions => &["a decision at a rung is made once, and stays"],
+            // The cut that was decided by is not the one of the figures that are on record later.
+            Self::ReplaceRungs => {
+                &["a decision at a rung is made once, and stays", "no trial better than the cut is stopped"]
+            }
+            Self::ForgetSuggestions => &["a decision at a rung is made once, and stays"],
             Self::CompareReversed => &["no trial better than the cut is stopped"],
             Self::NeverRollBack => &["every trial has succeeded"],
             Self::ForgetNotices => &["nothing is attached to an instance that is known to be under notice"],

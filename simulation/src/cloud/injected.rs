@@ -72,7 +72,9 @@ impl<C: Ec2> Ec2 for WithBug<'_, C> {
                 let _ = self.calls.describe_volumes(wanted.clone()).await;
             }
         }
-        self.calls.describe_volumes(wanted).await
+        let is_skipped = self.has(InjectedBug::SkipLookUp) && wanted.ids.is_empty();
+        let found = self.calls.describe_volumes(wanted).await?;
+        Ok(if is_skipped { Page { items: Vec::new(), next_token: None } } else { found })
     }
 
     async fn attach_volume(&self, wanted: AttachVolume) -> Result<Attachment, CallError> {
@@ -95,7 +97,9 @@ impl<C: Ec2> Ec2 for WithBug<'_, C> {
     }
 
     async fn describe_snapshots(&self, wanted: DescribeSnapshots) -> Result<Page<Snapshot>, CallError> {
-        self.calls.describe_snapshots(wanted).await
+        let is_skipped = self.has(InjectedBug::SkipLookUp) && wanted.own;
+        let found = self.calls.describe_snapshots(wanted).await?;
+        Ok(if is_skipped { Page { items: Vec::new(), next_token: None } } else { found })
     }
 
     async fn delete_snapshot(&self, snapshot: String) -> Result<(), CallError> {
@@ -190,6 +194,10 @@ pub(super) struct Misread<'a> {
 impl Executor for Misread<'_> {
     async fn execute(&self, command: Command) -> Result<Vec<Outcome>, ExecuteError> {
         let mut outcomes = self.services.execute(command).await?;
+        if self.bug == Some(InjectedBug::LoseIds) {
+            outcomes
+                .retain(|outcome| !matches!(outcome, Outcome::Workspace(_, Fact::Volume { operation: Some(_), .. })));
+        }
         outcomes.iter_mut().for_each(|outcome| self.misread(outcome));
         Ok(outcomes)
     }
@@ -206,6 +214,9 @@ impl Misread<'_> {
             }
             (Some(InjectedBug::TrustSilence), Outcome::InstanceChecked { host: Some(host), .. }) => {
                 (host.agent, host.status) = (AgentState::Disconnected, InstanceHealth::Impaired);
+            }
+            (Some(InjectedBug::DropPages), Outcome::PagesRead { trials, .. }) => {
+                *trials = trials.iter().take(trials.len().max(2) - 1).cloned().collect();
             }
             _as_it_is => {}
         }
