@@ -105,7 +105,7 @@ impl Ec2 for Ec2Sdk {
         // Without `IncludeAllInstances` EC2 shows running instances only.
         let request = self.0.describe_instance_status().instance_ids(instance).include_all_instances(true);
         let found = request.send().await.map_err(call_error)?;
-        Ok(found.instance_statuses.unwrap_or_default().into_iter().map(answer::instance_status).collect())
+        Ok(found.instance_statuses().iter().map(answer::instance_status).collect())
     }
 
     async fn describe_spot_price_history(&self, wanted: DescribeSpotPrices) -> Result<Page<SpotPriceRow>, CallError> {
@@ -125,8 +125,7 @@ impl Ec2 for Ec2Sdk {
 
     async fn describe_instances(&self, id: String) -> Result<Vec<Instance>, CallError> {
         let found = self.0.describe_instances().instance_ids(id).send().await.map_err(call_error)?;
-        let reservations = found.reservations.unwrap_or_default().into_iter();
-        Ok(reservations.flat_map(|reservation| reservation.instances.unwrap_or_default()).map(instance).collect())
+        Ok(found.reservations().iter().flat_map(types::Reservation::instances).map(instance).collect())
     }
 }
 

@@ -39,12 +39,12 @@ pub(super) fn new_snapshot(id: String, state: Option<&SnapshotState>) -> Snapsho
     Snapshot { id, state: word(state.map(SnapshotState::as_str)), ..Snapshot::default() }
 }
 
-pub(super) fn instance(found: types::Instance) -> Instance {
+pub(super) fn instance(found: &types::Instance) -> Instance {
     let state = found.state.as_ref().and_then(|state| state.name());
     Instance { state: word(state.map(types::InstanceStateName::as_str)) }
 }
 
-pub(super) fn instance_status(found: types::InstanceStatus) -> InstanceStatus {
+pub(super) fn instance_status(found: &types::InstanceStatus) -> InstanceStatus {
     let summary = |found: Option<&InstanceStatusSummary>| {
         word(found.and_then(|found| found.status()).map(types::SummaryStatus::as_str))
     };

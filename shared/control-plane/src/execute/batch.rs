@@ -95,7 +95,7 @@ async fn find(batch: &impl Batch, name: JobName, queue: String) -> Executed {
 /// whole step is repeated then.
 async fn terminate(batch: &impl Batch, sweep: SweepId, jobs: Vec<String>, reason: StopReason) -> Executed {
     for some in requests(&jobs, &reason) {
-        all_stopped(batch.terminate_jobs(some).await?)?;
+        all_stopped(&batch.terminate_jobs(some).await?)?;
     }
     Ok(vec![Outcome::JobsTerminated(sweep)])
 }
@@ -104,7 +104,7 @@ async fn terminate(batch: &impl Batch, sweep: SweepId, jobs: Vec<String>, reason
 /// (<https://docs.aws.amazon.com/batch/latest/APIReference/API_CancelJobs.html>). Errors as for [`terminate`].
 async fn cancel(batch: &impl Batch, sweep: SweepId, jobs: Vec<String>, reason: StopReason) -> Executed {
     for some in requests(&jobs, &reason) {
-        all_stopped(batch.cancel_jobs(some).await?)?;
+        all_stopped(&batch.cancel_jobs(some).await?)?;
     }
     Ok(vec![Outcome::WaitingCancelled(sweep)])
 }
@@ -113,7 +113,7 @@ fn requests(jobs: &[String], reason: &StopReason) -> impl Iterator<Item = StopJo
     jobs.chunks(STOPPED_IDS).map(|jobs| StopJobs { jobs: jobs.to_vec(), reason: reason.for_batch() })
 }
 
-fn all_stopped(errors: Vec<NotStopped>) -> Result<(), BoxError> {
+fn all_stopped(errors: &[NotStopped]) -> Result<(), BoxError> {
     match errors.first() {
         Some(NotStopped { job, code, message }) => Err(format!("job {job} was not ended: {code}: {message}").into()),
         None => Ok(()),
