@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 
 use crate::content::{has_content, hash};
+use crate::database::{is_database, is_divided};
 use crate::disk::Disk;
 use crate::failed::Failed;
 use crate::files::{has_all, kinds, newest_group};
@@ -34,7 +35,10 @@ impl Sealer {
                 self.drop_kept(disk, path);
             }
             let is_next = || next.as_ref().is_some_and(|group| group.contains(path));
-            let is_wanted = if is_numbered { is_next() } else { !is_log };
+            let is_wanted = || {
+                let is_wanted = if is_numbered { is_next() } else { !is_log };
+                is_wanted && !is_divided(disk, &self.checkpoints, path)
+            };
             let is_known = self.record.kept.get(path).is_some_and(|kept| kept.sha256 == sealed.sha256);
             if is_known {
                 let was_sound = self.record.kept.get(path).is_some_and(|kept| !kept.doubtful);
@@ -46,7 +50,7 @@ impl Sealer {
                 let names_nothing = || self.names_nothing(disk, path, files, groups);
                 self.record.kept.contains_key(path) && (sealed.doubtful || names_nothing())
             };
-            if is_wanted && !is_known && !is_worse() && self.keep_one(disk, path, sealed, &mut room) && is_numbered {
+            if !is_known && is_wanted() && !is_worse() && self.keep_one(disk, path, sealed, &mut room) && is_numbered {
                 added.push(path.clone());
             }
         }
@@ -207,6 +211,9 @@ impl Sealer {
         let (mut back, mut restored) = (None, Kept::new());
         for path in &group.members {
             let (file, mut versions) = (self.checkpoints.join(path), versions(&self.record, &self.own, path));
+            if is_database(disk, &file) {
+                continue;
+            }
             let is_sealed = |version: &Sealed| self.record.kept.get(path) == Some(version) && !version.doubtful;
             versions.retain(|(_, version)| !only_sealed || is_sealed(version));
             let now = match disk.stamp(&file) {

@@ -9,6 +9,7 @@ mod checkpoint_watch;
 mod collected;
 mod content;
 mod copies;
+mod database;
 pub mod disk;
 mod failed;
 mod files;

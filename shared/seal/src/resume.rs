@@ -9,7 +9,7 @@ use spotsweep_protocol::claim::Found;
 use crate::aside::{TORN, put_aside, put_group_aside, unused};
 use crate::content::{has_content, hash, is_small_text};
 use crate::disk::{Disk, Stamp};
-use crate::files::{expected, unfinished, walk};
+use crate::files::{expected, unfinished, walk, walk_all};
 use crate::groups::{Group, Groups};
 use crate::judge::{Judge, Judgement};
 use crate::kept::{is_intact, kept_path, put_in_place, restore, restore_removed, versions};
@@ -33,7 +33,7 @@ impl Sealer {
         let (checkpoints, own) = (point.join(CHECKPOINTS), point.join(OWN));
         give_up(disk, &own);
         let seal = Record::read(disk, &own, say)?;
-        let mut files = disk.files(&checkpoints)?;
+        let mut files = walk_all(disk, &checkpoints)?;
         let kept = seal.iter().flat_map(Record::kept_files);
         let groups = Groups::of(expected(&files).chain(kept));
         let unfinished = unfinished(&files, &groups);
@@ -117,14 +117,14 @@ impl Workspace<'_> {
     fn put_right(&self, judged: &Judgement, is_sealed: bool) -> io::Result<Option<String>> {
         let (newest, of_text) = self.put_torn_aside(judged)?;
         let last = newest.as_ref().map(|(modified, name)| (name.as_str(), modified.unwrap_or(i64::MIN)));
-        let back = restore_removed(self.disk, self.checkpoints, self.own, &self.seal.kept, self.groups, last)?;
+        let Self { disk, checkpoints, own, seal, groups, ref aside, .. } = *self;
+        let back = restore_removed(disk, [checkpoints, own, aside], &seal.kept, groups, last)?;
         let mut newest = newest.map(|(_, name)| name);
         if let Some(back) = back {
             (self.say)(&format!("checkpoint {} was removed before a newer one was complete: it is back", back.name));
             newest = newest.filter(|_| back.is_older).or(Some(back.name));
         }
         if let Some(newest) = newest.as_ref().filter(|_| is_sealed) {
-            let Self { disk, checkpoints, own, seal, groups, ref aside, .. } = *self;
             Pointers { disk, checkpoints, own, kept: &seal.kept, groups, sealed: &judged.sealed, aside }
                 .repair(newest)?;
         }

@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used)]
 #![allow(clippy::disallowed_methods, reason = "works in a temporary folder")]
 
+mod databases;
 mod groups;
 mod kept;
 mod logs;
