@@ -30,6 +30,7 @@ mod sealer;
 mod shape;
 #[cfg(test)]
 mod tests;
+mod together;
 
 pub use at_end::AtEnd;
 pub use checkpoint_watch::CheckpointWatch;

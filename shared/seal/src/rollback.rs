@@ -131,7 +131,7 @@ impl Sealer {
         is_last: bool,
         failed: &mut Failed,
     ) -> io::Result<Option<String>> {
-        let Some(modified) = self.replace_with_kept(scene.disk, newest, is_last, failed)? else {
+        let Some(modified) = self.replace_with_kept(scene.disk, (newest, scene.groups), is_last, failed)? else {
             return self.go_back(scene, newest, before, failed);
         };
         // It counts as the same checkpoint, unless there is still another one to go back to.

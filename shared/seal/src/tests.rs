@@ -6,6 +6,7 @@ mod groups;
 mod kept;
 mod logs;
 mod rollback;
+mod together;
 mod unjudged;
 
 use std::collections::BTreeSet;
