@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use spotsweep_protocol::claim::Found;
+use spotsweep_protocol::runner_log::is_back;
 
 use crate::aside::{TORN, put_aside, put_group_aside, unused};
 use crate::content::has_content;
@@ -156,7 +157,7 @@ impl Workspace<'_> {
             }
             if let Some(modified) = back.iter().map(|(stamp, _)| stamp.modified_ns).max() {
                 let name = &group.name;
-                (self.say)(&format!("checkpoint {name} is rewritten in place: its last complete version is back"));
+                (self.say)(&is_back(name));
                 let has_content = back.iter().any(|(_, has_content)| *has_content);
                 let slot = if has_content { &mut newest } else { &mut of_text };
                 *slot = slot.take().max(Some((Some(modified), name.clone())));

@@ -6,6 +6,7 @@ use std::io;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use spotsweep_protocol::runner_log::{is_back_too, may_differ};
 
 use crate::content::{hash, is_small_text};
 use crate::database::is_database;
@@ -100,12 +101,7 @@ pub(crate) fn partners(
 /// What the log says of them.
 pub(crate) fn note(path: &str, partner: Partner) -> String {
     match partner {
-        Partner::Back => {
-            format!("{path} belongs to the newer version: its sealed version is back, too")
-        }
-        Partner::Unsure => format!(
-            "{path} may belong to another version than the files beside it that are back: the runner has no versions of \
-             them from one seal"
-        ),
+        Partner::Back => is_back_too(path),
+        Partner::Unsure => may_differ(path),
     }
 }
