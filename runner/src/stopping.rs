@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use rustix::process::{Pid, kill_process};
-use spotsweep_attempt::{Id, Look, Then};
+use rustix::process::{Pid, Signal, kill_process};
+use spotsweep_attempt::{Held, Hold, Id, Look, Process, Then, below};
 use spotsweep_protocol::runner_log::GRACE_OVER;
 use spotsweep_seal::CheckpointWatch;
 use spotsweep_seal::disk::MountedDisk;
@@ -39,6 +39,10 @@ pub(crate) struct Stopping<'a> {
     decisions: spotsweep_attempt::Stopping,
     /// Absent where there is no checkpoint to wait for.
     watch: Option<(MountedDisk, CheckpointWatch)>,
+    /// What is held for a last look before it is killed.
+    hold: Hold,
+    /// The processes when none was held: what is held does not show what it waits for.
+    free: Vec<Process>,
     writeback: Writeback,
     /// What was open for writing at the last look at which anything lived.
     open: BTreeSet<PathBuf>,
@@ -52,8 +56,8 @@ impl<'a> Stopping<'a> {
             (disk.clone(), watch)
         });
         let decisions = spotsweep_attempt::Stopping::new(root, stop.signal, stop.grace);
-        let (writeback, open) = (Writeback::new(), BTreeSet::new());
-        Self { stop, root, started: Instant::now(), decisions, watch, writeback, open }
+        let (hold, writeback, open) = (Hold::default(), Writeback::new(), BTreeSet::new());
+        Self { stop, root, started: Instant::now(), decisions, watch, hold, free: Vec::new(), writeback, open }
     }
 
     /// Whether any process got the signal.
@@ -79,14 +83,20 @@ impl<'a> Stopping<'a> {
         }
         let elapsed = self.started.elapsed();
         let (writing, has_workspace) = (self.writing(elapsed), self.watch.is_some());
-        let look = Look { processes: &processes, reads: &processes::reads, has_ended, elapsed, writing, has_workspace };
+        if !self.hold.is_holding() {
+            self.free.clone_from(&processes);
+        }
+        let look = Look { processes: &self.free, reads: &processes::reads, has_ended, elapsed, writing, has_workspace };
         let decision = self.decisions.decide(&look);
         decision.signals.into_iter().for_each(|id| self.signal(id));
+        if decision.then != Then::KillAtCheckpoint {
+            send(self.hold.release(), Signal::CONT);
+        }
         match decision.then {
             Then::Wait => Step::Wait,
             Then::Ended => Step::Ended,
             Then::Kill => Step::Kill,
-            Then::KillAtCheckpoint => self.after_checkpoint(),
+            Then::KillAtCheckpoint => self.after_checkpoint(&processes),
             Then::KillAfterGrace => {
                 say(GRACE_OVER);
                 Step::Kill
@@ -104,18 +114,35 @@ impl<'a> Stopping<'a> {
         counters.map(|counters| self.writeback.time(elapsed, counters)).unwrap_or_default()
     }
 
-    fn after_checkpoint(&mut self) -> Step {
+    fn after_checkpoint(&mut self, processes: &[Process]) -> Step {
         let elapsed = self.started.elapsed();
         let complete =
             self.watch.as_mut().and_then(|(disk, watch)| watch.look(disk, &self.open, elapsed, self.stop.grace));
-        let Some(name) = complete else { return Step::Wait };
-        say(&format!("checkpoint {name} is complete: killing the command, which does not handle the signal"));
-        Step::Kill
+        let below = below(self.root, processes);
+        let command = processes.iter().map(|process| process.id);
+        let command: Vec<Id> = command.filter(|id| id.pid == self.root || below.contains(&id.pid)).collect();
+        match (self.hold.decide(&command, complete.is_some(), elapsed), complete) {
+            (Held::Kill, Some(name)) => {
+                say(&format!("checkpoint {name} is complete: killing the command, which does not handle the signal"));
+                return Step::Kill;
+            }
+            (Held::Stop(new), _) => send(new, Signal::STOP),
+            (Held::Continue(held), _) => send(held, Signal::CONT),
+            (Held::Wait | Held::Kill, _) => {}
+        }
+        Step::Wait
     }
 
     fn signal(&self, id: Id) {
         say(&format!("sending signal {} to process {}", self.stop.signal.as_raw(), id.pid));
         // Fails only where it has just ended.
         let _ = Pid::from_raw(id.pid).map(|pid| kill_process(pid, self.stop.signal));
+    }
+}
+
+/// Sends `signal` to each of them. It fails only where one has just ended.
+fn send(ids: Vec<Id>, signal: Signal) {
+    for pid in ids.into_iter().filter_map(|id| Pid::from_raw(id.pid)) {
+        let _ = kill_process(pid, signal);
     }
 }

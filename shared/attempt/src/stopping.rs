@@ -61,7 +61,8 @@ pub struct Decision {
 pub enum Then {
     /// It is still worth waiting for.
     Wait,
-    /// It does not handle the signal: it is killed once a checkpoint is complete.
+    /// It does not handle the signal: it is killed once a checkpoint is complete. Where it may begin another one meanwhile,
+    /// [`Hold`](crate::Hold) says how.
     KillAtCheckpoint,
     /// It is killed: nothing that it may still write reaches the next attempt.
     Kill,

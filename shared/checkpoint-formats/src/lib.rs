@@ -43,6 +43,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 pub use source::Content;
 use source::Source;
+pub use sqlite::MAGIC as SQLITE;
 
 /// What a file's format says about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

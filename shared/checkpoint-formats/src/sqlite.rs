@@ -11,7 +11,8 @@ use std::path::Path;
 use crate::source::{Source, big_endian};
 use crate::{Completeness, Open};
 
-pub(crate) const MAGIC: &[u8] = b"SQLite format 3\0";
+/// What a database begins with.
+pub const MAGIC: &[u8] = b"SQLite format 3\0";
 const HEADER_BYTES: u64 = 100;
 /// The page that this byte is in holds locks, and is never written (section 1.4).
 const LOCK_AT: u64 = 1 << 30;

@@ -17,6 +17,11 @@ const UNHANDLED: &str = "no process handles ";
 const KILLED_IN: &str = ": the command is killed in ";
 const AT_THE_LATEST: &str = " s at the latest";
 const ENDED: &str = "the command ended with code ";
+const CHECKPOINT: &str = "checkpoint ";
+const IS_BACK: &str = " is rewritten in place: its last complete version is back";
+const IS_BACK_TOO: &str = " belongs to the newer version: its sealed version is back, too";
+const MAY_DIFFER: &str = " may belong to another version than the files beside it that are back: the runner has no \
+                          versions of them from one seal";
 
 /// What a line says.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -31,6 +36,13 @@ pub enum Event<'a> {
         /// Seconds until it is killed.
         seconds: f64,
     },
+    /// An earlier version of a checkpoint is back.
+    Back {
+        /// Its path below `checkpoints/`, or a pattern of several.
+        name: &'a str,
+    },
+    /// A file may be of another step than one beside it that is back.
+    MayDiffer,
     /// The training was killed at the end of the grace.
     GraceOver,
     /// The training has ended by itself.
@@ -61,6 +73,13 @@ impl<'a> Event<'a> {
             let before = line.strip_suffix(TO_SAVE).or_else(|| line.strip_suffix(AT_THE_LATEST))?;
             return Some(Self::Stopping { seconds: before.rsplit(' ').next()?.parse().ok()? });
         }
+        let back = line.strip_prefix(CHECKPOINT).and_then(|rest| rest.strip_suffix(IS_BACK));
+        if let Some(name) = back.or_else(|| line.strip_suffix(IS_BACK_TOO)) {
+            return Some(Self::Back { name });
+        }
+        if line.ends_with(MAY_DIFFER) {
+            return Some(Self::MayDiffer);
+        }
         let (_, newest) = line.split_once(MOUNTED)?.1.split_once(NEWEST)?;
         Some(Self::Mounted { newest: Some(newest).filter(|newest| *newest != NO_CHECKPOINT) })
     }
@@ -70,6 +89,21 @@ impl<'a> Event<'a> {
 pub fn mounted(volume: &str, seconds: f64, newest: Option<&str>) -> String {
     let newest = newest.unwrap_or(NO_CHECKPOINT);
     format!("workspace {volume}{MOUNTED}{seconds:.1} s{NEWEST}{newest}")
+}
+
+/// The last complete version of a checkpoint is in the place of a newer one, which is not complete.
+pub fn is_back(name: &str) -> String {
+    format!("{CHECKPOINT}{name}{IS_BACK}")
+}
+
+/// So is the version of a file that was saved with it.
+pub fn is_back_too(path: &str) -> String {
+    format!("{path}{IS_BACK_TOO}")
+}
+
+/// Of a file beside it, there is no version that was saved with it.
+pub fn may_differ(path: &str) -> String {
+    format!("{path}{MAY_DIFFER}")
 }
 
 /// What a training is asked, and how long it has. A signal that no process handles would only kill it.
@@ -103,6 +137,9 @@ mod tests {
             (mounted("vol-1", 0.1, None), Event::Mounted { newest: None }),
             (stopping("SIGTERM", 90.0, true), Event::Stopping { seconds: 90.0 }),
             (stopping("SIGTERM", 11.2, false), Event::Stopping { seconds: 11.2 }),
+            (is_back("model.pt"), Event::Back { name: "model.pt" }),
+            (is_back_too("b/state.json"), Event::Back { name: "b/state.json" }),
+            (may_differ("optimizer.pt"), Event::MayDiffer),
             (GRACE_OVER.to_owned(), Event::GraceOver),
             (ended(-1, 2.0, 3, 4), Event::Ended { code: -1 }),
             (format!("{INTERRUPTED}{rollback}"), Event::Interrupted { reason: &rollback }),

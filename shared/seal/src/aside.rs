@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 
+use crate::database::with_beside;
 use crate::disk::Disk;
 use crate::groups::Group;
 use crate::logs::is_log;
@@ -34,8 +35,8 @@ pub(crate) fn put_group_aside(
     group: &Group,
     record: &Record,
 ) -> io::Result<()> {
-    let mut places = places(group, record);
-    places.try_for_each(|place| put_aside(disk, checkpoints, aside, place).map(|_is_moved| ()))
+    let mut places = places(group, record).flat_map(|place| with_beside(disk, checkpoints, place));
+    places.try_for_each(|place| put_aside(disk, checkpoints, aside, &place).map(|_is_moved| ()))
 }
 
 /// What of the checkpoint `group` is moved.

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use crate::OWN;
 use crate::content::{has_content, has_format};
+use crate::database::{is_beside_database, is_database};
 use crate::disk::{Disk, Stamp};
+use crate::files::walk_all;
 use crate::groups::Groups;
 use crate::logs::{is_log, may_be_log};
 use crate::names::{is_log_name, is_numbered, is_unfinished};
@@ -35,7 +37,7 @@ pub struct CheckpointWatch {
 impl CheckpointWatch {
     /// A watch on the checkpoints in `folder` of a workspace. All times count from one moment, which the caller chooses.
     pub fn new(disk: &dyn Disk, folder: PathBuf, now: Duration) -> Self {
-        let first = disk.files(&folder).unwrap_or_default();
+        let first = walk_all(disk, &folder).unwrap_or_default();
         // One that cannot be read shows nothing of how files have changed.
         let seal = Record::read(disk, &folder.with_file_name(OWN), |_| ()).ok().flatten().unwrap_or_default();
         Self { folder, seal, last: first.clone(), first, changed: now, wrote: false }
@@ -50,7 +52,7 @@ impl CheckpointWatch {
         now: Duration,
         until: Duration,
     ) -> Option<String> {
-        let files = disk.files(&self.folder).unwrap_or_default();
+        let files = walk_all(disk, &self.folder).unwrap_or_default();
         let folder = disk.canonical(&self.folder).unwrap_or_else(|_| self.folder.clone());
         let mut written = open.iter().filter_map(|path| path.strip_prefix(&folder).ok());
         let is_written = written.any(|path| !path.to_str().is_some_and(|path| self.is_log(disk, path)));
@@ -91,7 +93,7 @@ impl CheckpointWatch {
     }
 
     /// Whether a file is a log as far as one can tell: it is named like one, and neither its format nor its changes show
-    /// a state, nor is it the next one of several.
+    /// a state, nor is it the next one of several. So is a database: it is open all the time, and recovers by itself.
     fn is_log(&self, disk: &dyn Disk, path: &str) -> bool {
         let change = self.seal.change(path);
         let is_next = || {
@@ -99,7 +101,9 @@ impl CheckpointWatch {
             is_new && self.first.keys().any(|other| shape(other) == shape(path))
         };
         let is_state = || is_next() || has_format(disk, &self.folder.join(path), path);
-        is_log(path, change) || (may_be_log(path, change) && !is_state())
+        let is_of_database =
+            || is_database(disk, &self.folder.join(path)) || is_beside_database(disk, &self.folder, path);
+        is_log(path, change) || (may_be_log(path, change) && !is_state()) || is_of_database()
     }
 }
 

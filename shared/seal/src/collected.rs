@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use spotsweep_protocol::claim::Checkpoints;
 
 use crate::content::{has_content, looks_torn, small_text};
+use crate::database::beside;
 use crate::disk::{Disk, Stamp};
 use crate::files::{newest_group, walk};
 use crate::groups::Groups;
@@ -80,6 +81,10 @@ pub fn collected(disk: &dyn Disk, folder: &Path, which: Checkpoints) -> io::Resu
                 files.insert(path);
             }
         }
+    }
+    for paths in [&mut files, &mut newest] {
+        let beside: Vec<_> = paths.iter().flat_map(|path| beside(disk, folder, path)).collect();
+        paths.extend(beside);
     }
     Ok(Collected { files, newest, links })
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use sha2::{Digest, Sha256};
 use spotsweep_checkpoint_formats::{Completeness, is_model_text};
 
+use crate::database::is_database;
 use crate::disk::Disk;
 use crate::names::{file_name, is_library_log, is_log_name, is_pointer_name};
 
@@ -129,14 +130,14 @@ pub(crate) fn looks_torn(disk: &dyn Disk, path: &Path, bytes: u64) -> io::Result
 }
 
 /// The same of a file that a lost instance may not have written out: it has lost blocks, too, where its format is not
-/// known. Some files are sparse by design: those are sealed as they are.
+/// known. Some files are sparse by design: those are sealed as they are. What a database lacks may be beside it.
 pub(crate) fn looks_lost(disk: &dyn Disk, path: &Path, bytes: u64) -> io::Result<bool> {
     if bytes == 0 {
         return Ok(is_never_empty(path));
     }
     match completeness(disk, path)? {
         Some(Completeness::Torn) => Ok(true),
-        Some(Completeness::Unknown) => Ok(disk.open(path)?.has_hole()),
+        Some(Completeness::Unknown) => Ok(!is_database(disk, path) && disk.open(path)?.has_hole()),
         Some(Completeness::Whole | Completeness::Unjudged) | None => Ok(false),
     }
 }

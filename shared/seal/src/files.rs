@@ -4,14 +4,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 
+use crate::database::is_beside_database;
 use crate::disk::{Disk, Stamp};
 use crate::groups::Groups;
 use crate::names::{UNFINISHED, has_unfinished_part, is_unfinished};
 use crate::shape::shape;
 
-/// Every regular file below `folder` by its path there, but for unfinished ones.
-pub(crate) fn walk(disk: &dyn Disk, folder: &Path) -> io::Result<BTreeMap<String, Stamp>> {
+/// Every regular file below `folder` by its path there, but for those beside a database.
+pub(crate) fn walk_all(disk: &dyn Disk, folder: &Path) -> io::Result<BTreeMap<String, Stamp>> {
     let mut found = disk.files(folder)?;
+    found.retain(|path, _| !is_beside_database(disk, folder, path));
+    Ok(found)
+}
+
+/// The same, but for unfinished files, too.
+pub(crate) fn walk(disk: &dyn Disk, folder: &Path) -> io::Result<BTreeMap<String, Stamp>> {
+    let mut found = walk_all(disk, folder)?;
     found.retain(|path, _| !has_unfinished_part(path));
     Ok(found)
 }

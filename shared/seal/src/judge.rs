@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 
 use crate::content::{has_content, hash, looks_lost};
+use crate::database::is_database;
 use crate::disk::{Disk, Stamp};
 use crate::groups::{Group, Groups};
 use crate::kept::is_mixed;
@@ -151,7 +152,7 @@ impl Judge<'_> {
         let Some((seal, sealed)) = self.seal.and_then(|seal| Some((seal, seal.files.get(path)?))) else {
             // The last seal leaves out what was cut off. Of a pointer it cannot know.
             let is_left_out = self.seal.is_some_and(|seal| seal.last) && !is_pointer_name(path);
-            return if is_left_out { Ok(Verdict::Torn) } else { by_itself() };
+            return if is_left_out && !is_database(self.disk, &file) { Ok(Verdict::Torn) } else { by_itself() };
         };
         let (now, then) = (stamp, sealed.stamp);
         let same_inode = self.same_inodes && now.inode == then.inode;
@@ -160,7 +161,7 @@ impl Judge<'_> {
         if trusted || (now.bytes == then.bytes && hash(self.disk, &file, now.bytes)? == sealed.sha256) {
             return Ok(Verdict::Sealed(Sealed { stamp: now, ..sealed.clone() }));
         }
-        if seal.last {
+        if seal.last && !is_database(self.disk, &file) {
             // Nothing was written since.
             return Ok(Verdict::Torn);
         }

@@ -5,9 +5,10 @@ use std::io;
 use std::path::Path;
 
 use crate::content::{has_content, hash};
+use crate::database::{is_database, is_divided};
 use crate::disk::Disk;
 use crate::failed::Failed;
-use crate::files::{has_all, kinds, newest_group};
+use crate::files::{has_all, kinds, newest_group, walk};
 use crate::groups::{Group, Groups};
 use crate::kept::{Kept, begun_path, is_intact, kept_path, put_in_place, versions};
 use crate::logs::is_log;
@@ -17,6 +18,7 @@ use crate::record::Sealed;
 use crate::room::Room;
 use crate::sealer::Sealer;
 use crate::shape::shape;
+use crate::together::{Partner, note, partners};
 
 /// A checkpoint with fewer files than the one before counts as complete when nothing was written to it for so long.
 const COMPLETE_AFTER_NS: i64 = 300_000_000_000;
@@ -34,7 +36,10 @@ impl Sealer {
                 self.drop_kept(disk, path);
             }
             let is_next = || next.as_ref().is_some_and(|group| group.contains(path));
-            let is_wanted = if is_numbered { is_next() } else { !is_log };
+            let is_wanted = || {
+                let is_wanted = if is_numbered { is_next() } else { !is_log };
+                is_wanted && !is_divided(disk, &self.checkpoints, path)
+            };
             let is_known = self.record.kept.get(path).is_some_and(|kept| kept.sha256 == sealed.sha256);
             if is_known {
                 let was_sound = self.record.kept.get(path).is_some_and(|kept| !kept.doubtful);
@@ -46,13 +51,18 @@ impl Sealer {
                 let names_nothing = || self.names_nothing(disk, path, files, groups);
                 self.record.kept.contains_key(path) && (sealed.doubtful || names_nothing())
             };
-            if is_wanted && !is_known && !is_worse() && self.keep_one(disk, path, sealed, &mut room) && is_numbered {
+            if !is_known && is_wanted() && !is_worse() && self.keep_one(disk, path, sealed, &mut room) && is_numbered {
                 added.push(path.clone());
             }
         }
         if let Some(group) = next {
             self.drop_replaced(disk, &group, groups, &added);
         }
+        let checkpoints = &self.checkpoints;
+        self.record.note_in_place(|path, kept| {
+            let sealed = files.get(path).filter(|sealed| !groups.is_numbered(path) && sealed.sha256 == kept.sha256);
+            sealed.is_some_and(|sealed| disk.stamp(&checkpoints.join(path)).is_ok_and(|now| now == sealed.stamp))
+        });
     }
 
     /// The checkpoints of `files`, of what was sealed before, and of what is kept: a training may have removed the others,
@@ -195,18 +205,22 @@ impl Sealer {
     }
 
     /// Puts the newest versions of the files of `group` that the runner has, and that differ, in their places; those files
-    /// go aside. Where `only_sealed`, not those of which it is not known that they are complete. When the last of them was
-    /// written; `None` where there are none.
+    /// go aside. Where `only_sealed`, not those of which it is not known that they are complete. What belongs to them goes
+    /// back, too. When the last of them was written; `None` where there are none.
     pub(crate) fn replace_with_kept(
         &mut self,
         disk: &dyn Disk,
-        group: &Group,
+        (group, groups): (&Group, &Groups),
         only_sealed: bool,
         failed: &mut Failed,
     ) -> io::Result<Option<i64>> {
         let (mut back, mut restored) = (None, Kept::new());
+        let files = walk(disk, &self.checkpoints)?;
         for path in &group.members {
             let (file, mut versions) = (self.checkpoints.join(path), versions(&self.record, &self.own, path));
+            if is_database(disk, &file) {
+                continue;
+            }
             let is_sealed = |version: &Sealed| self.record.kept.get(path) == Some(version) && !version.doubtful;
             versions.retain(|(_, version)| !only_sealed || is_sealed(version));
             let now = match disk.stamp(&file) {
@@ -223,6 +237,16 @@ impl Sealer {
             let stamp = disk.stamp(&file)?;
             back = back.max(Some(stamp.modified_ns));
             restored.insert(path.clone(), Sealed { stamp, ..(*sealed).clone() });
+        }
+        let at = [&*self.checkpoints, &*self.own];
+        for (path, partner) in partners(disk, at, &self.record, groups, (&files, &restored))? {
+            (self.say)(&note(&path, partner));
+            if let Some(kept) = self.record.kept.get(&path).filter(|_| partner == Partner::Back) {
+                let file = self.checkpoints.join(&path);
+                self.move_aside(disk, failed, &path)?;
+                put_in_place(disk, &kept_path(&self.own, &path), &file)?;
+                restored.insert(path, Sealed { stamp: disk.stamp(&file)?, ..kept.clone() });
+            }
         }
         self.record.files.extend(restored);
         Ok(back)

@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::aside::put_aside;
 use crate::content::{hash, read_pair};
+use crate::database::beside;
 use crate::disk::{Disk, is_full};
 use crate::files::{has_all, kinds, walk};
 use crate::groups::Groups;
@@ -38,12 +40,11 @@ pub(crate) struct Back {
 
 /// Puts back the kept checkpoints with numbers, where the training has removed them or a part of them. Not where a newer
 /// one than they are is left with files of all their kinds: `newest`, modified at that time. Where none is left, all that
-/// is kept goes back. The newest that is back.
+/// is kept goes back. The newest that is back. What lies beside a database that is gone goes `aside`.
 /// `groups` are those of all files that lay there, and of what is kept.
 pub(crate) fn restore_removed(
     disk: &dyn Disk,
-    checkpoints: &Path,
-    own: &Path,
+    [checkpoints, own, aside]: [&Path; 3],
     kept: &Kept,
     groups: &Groups,
     newest: Option<(&str, i64)>,
@@ -57,8 +58,13 @@ pub(crate) fn restore_removed(
     }
     let mut back = None;
     for (path, sealed) in &group {
-        let is_there = disk.stamp(&checkpoints.join(path)).is_ok();
-        if !is_there && restore(disk, &kept_path(own, path), &checkpoints.join(path), sealed)? {
+        if disk.stamp(&checkpoints.join(path)).is_ok() {
+            continue;
+        }
+        for beside in beside(disk, checkpoints, path) {
+            put_aside(disk, checkpoints, aside, &beside)?;
+        }
+        if restore(disk, &kept_path(own, path), &checkpoints.join(path), sealed)? {
             let members = group.iter().filter(|(other, _)| groups.is_same(other, path));
             let written = members.map(|(path, file)| (file.stamp.modified_ns, groups.name(path)));
             back = back.max(written.max());

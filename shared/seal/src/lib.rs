@@ -9,6 +9,7 @@ mod checkpoint_watch;
 mod collected;
 mod content;
 mod copies;
+mod database;
 pub mod disk;
 mod failed;
 mod files;
@@ -29,6 +30,7 @@ mod sealer;
 mod shape;
 #[cfg(test)]
 mod tests;
+mod together;
 
 pub use at_end::AtEnd;
 pub use checkpoint_watch::CheckpointWatch;

@@ -13,6 +13,7 @@ use crate::disk::{Disk, Stamp, write_whole};
 use crate::failed::Failed;
 use crate::groups::Groups;
 use crate::logs::{Change, is_log};
+use crate::together::InPlace;
 
 pub(crate) const NAME: &str = "seal.json";
 /// A million files have 200 MB; what a snapshot has under this name may be anything.
@@ -34,7 +35,10 @@ pub(crate) struct Record {
     /// Copies in `.spotsweep/kept/`, by path below `checkpoints/`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) kept: BTreeMap<String, Sealed>,
-    /// The same in `.spotsweep/begun/`.
+    /// When those of files that are rewritten in place lay there, by the same paths.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) in_place: BTreeMap<String, InPlace>,
+    /// The same as what is kept, in `.spotsweep/begun/`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) begun: BTreeMap<String, Sealed>,
     /// The checkpoints that the training failed on since it last made progress. An older runner wrote `failed`, of another

@@ -5,20 +5,22 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use spotsweep_protocol::claim::Found;
+use spotsweep_protocol::runner_log::is_back;
 
 use crate::aside::{TORN, put_aside, put_group_aside, unused};
-use crate::content::{has_content, hash, is_small_text};
+use crate::content::has_content;
 use crate::disk::{Disk, Stamp};
-use crate::files::{expected, unfinished, walk};
-use crate::groups::{Group, Groups};
+use crate::files::{expected, unfinished, walk, walk_all};
+use crate::groups::Groups;
 use crate::judge::{Judge, Judgement};
-use crate::kept::{is_intact, kept_path, put_in_place, restore, restore_removed, versions};
-use crate::names::{has_unfinished_part, is_log_name, is_numbered, is_pointer_name};
+use crate::kept::{Kept, kept_path, put_in_place, restore, restore_removed, versions};
+use crate::names::{has_unfinished_part, is_numbered};
 use crate::pointers::Pointers;
 use crate::record::Record;
 use crate::reserve::give_up;
 use crate::sealer::Sealer;
 use crate::shape::shape;
+use crate::together::{Partner, note, partners};
 use crate::{CHECKPOINTS, OWN, Say};
 
 impl Sealer {
@@ -33,7 +35,7 @@ impl Sealer {
         let (checkpoints, own) = (point.join(CHECKPOINTS), point.join(OWN));
         give_up(disk, &own);
         let seal = Record::read(disk, &own, say)?;
-        let mut files = disk.files(&checkpoints)?;
+        let mut files = walk_all(disk, &checkpoints)?;
         let kept = seal.iter().flat_map(Record::kept_files);
         let groups = Groups::of(expected(&files).chain(kept));
         let unfinished = unfinished(&files, &groups);
@@ -117,14 +119,14 @@ impl Workspace<'_> {
     fn put_right(&self, judged: &Judgement, is_sealed: bool) -> io::Result<Option<String>> {
         let (newest, of_text) = self.put_torn_aside(judged)?;
         let last = newest.as_ref().map(|(modified, name)| (name.as_str(), modified.unwrap_or(i64::MIN)));
-        let back = restore_removed(self.disk, self.checkpoints, self.own, &self.seal.kept, self.groups, last)?;
+        let Self { disk, checkpoints, own, seal, groups, ref aside, .. } = *self;
+        let back = restore_removed(disk, [checkpoints, own, aside], &seal.kept, groups, last)?;
         let mut newest = newest.map(|(_, name)| name);
         if let Some(back) = back {
             (self.say)(&format!("checkpoint {} was removed before a newer one was complete: it is back", back.name));
             newest = newest.filter(|_| back.is_older).or(Some(back.name));
         }
         if let Some(newest) = newest.as_ref().filter(|_| is_sealed) {
-            let Self { disk, checkpoints, own, seal, groups, ref aside, .. } = *self;
             Pointers { disk, checkpoints, own, kept: &seal.kept, groups, sealed: &judged.sealed, aside }
                 .repair(newest)?;
         }
@@ -139,6 +141,7 @@ impl Workspace<'_> {
         };
         let at = |name: &String| (modified(name), name.clone());
         let (mut newest, mut of_text) = (judged.newest.as_ref().map(at), judged.of_text.as_ref().map(at));
+        let mut all_back = Kept::new();
         for group in judged.torn.iter().filter_map(|name| self.groups.named(name)) {
             put_group_aside(self.disk, self.checkpoints, &self.aside, group, self.seal)?;
             let mut back = Vec::new();
@@ -146,6 +149,7 @@ impl Workspace<'_> {
                 let file = self.checkpoints.join(path);
                 for (version, sealed) in versions(self.seal, self.own, path) {
                     if restore(self.disk, &version, &file, sealed)? {
+                        all_back.insert(path.clone(), sealed.clone());
                         back.push((sealed.stamp, has_content(self.disk, &file, path, sealed.stamp.bytes)));
                         break;
                     }
@@ -153,36 +157,23 @@ impl Workspace<'_> {
             }
             if let Some(modified) = back.iter().map(|(stamp, _)| stamp.modified_ns).max() {
                 let name = &group.name;
-                (self.say)(&format!("checkpoint {name} is rewritten in place: its last complete version is back"));
+                (self.say)(&is_back(name));
                 let has_content = back.iter().any(|(_, has_content)| *has_content);
                 let slot = if has_content { &mut newest } else { &mut of_text };
                 *slot = slot.take().max(Some((Some(modified), name.clone())));
-                self.put_counters_back(group)?;
             }
         }
+        self.put_partners_back(&all_back)?;
         Ok((newest, of_text))
     }
 
-    /// Puts back the short texts beside a checkpoint that is rewritten in place and went back, such as
-    /// `training_metadata.json`. They tell of the newer one: the training would pass over steps that its weights have not
-    /// seen.
-    fn put_counters_back(&self, group: &Group) -> io::Result<()> {
-        let is_rewritten = |path: &str| !self.groups.is_numbered(path);
-        let rewritten = group.members.iter().filter(|path| is_rewritten(path));
-        let folders: BTreeSet<_> = rewritten.map(|path| Path::new(path).parent()).collect();
-        for (path, kept) in &self.seal.kept {
-            let (file, version) = (self.checkpoints.join(path), kept_path(self.own, path));
-            let is_beside = folders.contains(&Path::new(path).parent()) && !group.members.contains(path);
-            if !is_beside || !is_rewritten(path) || is_pointer_name(path) || is_log_name(path) {
-                continue;
-            }
-            let Ok(stamp) = self.disk.stamp(&file) else { continue };
-            let is_newer = is_small_text(self.disk, &file, stamp.bytes)
-                && hash(self.disk, &file, stamp.bytes)? != kept.sha256
-                && is_intact(self.disk, &version, kept)?;
-            if is_newer && put_aside(self.disk, self.checkpoints, &self.aside, path)? {
-                put_in_place(self.disk, &version, &file)?;
-                (self.say)(&format!("{path} tells of the newer version: its sealed version is back, too"));
+    /// Puts back what belongs to the files that went `back`.
+    fn put_partners_back(&self, back: &Kept) -> io::Result<()> {
+        let Self { disk, checkpoints, own, seal, groups, files, .. } = *self;
+        for (path, partner) in partners(disk, [checkpoints, own], seal, groups, (files, back))? {
+            (self.say)(&note(&path, partner));
+            if partner == Partner::Back && put_aside(disk, checkpoints, &self.aside, &path)? {
+                put_in_place(disk, &kept_path(own, &path), &checkpoints.join(&path))?;
             }
         }
         Ok(())

@@ -10,6 +10,7 @@ use std::io;
 use spotsweep_protocol::claim::Rollback;
 
 use crate::content::{has_content, is_small_text, is_whole};
+use crate::database::is_database;
 use crate::disk::{Disk, Stamp};
 use crate::failed::{BadEnd, Failed};
 use crate::files::{Kinds, has_all, kinds, walk};
@@ -38,13 +39,16 @@ struct Scene<'a> {
 }
 
 impl Sealer {
-    /// Whether the command has written a checkpoint since this attempt began.
+    /// Whether the command has written a checkpoint since this attempt began. It may write to a database before it loads
+    /// one.
     pub fn has_new_checkpoint(&self, disk: &dyn Disk) -> io::Result<bool> {
         let files = walk(disk, &self.checkpoints)?;
         let mut changed = files.iter().filter(|(path, stamp)| self.first.get(*path) != Some(*stamp));
         let is_state = |path: &str| self.record.change(path) == Some(Change::Rewritten);
-        Ok(changed
-            .any(|(path, stamp)| is_state(path) || has_content(disk, &self.checkpoints.join(path), path, stamp.bytes)))
+        Ok(changed.any(|(path, stamp)| {
+            let file = self.checkpoints.join(path);
+            is_state(path) || (has_content(disk, &file, path, stamp.bytes) && !is_database(disk, &file))
+        }))
     }
 
     /// Puts the newest checkpoint aside, as the command has ended without any progress. `None` where the checkpoint is not
@@ -127,7 +131,7 @@ impl Sealer {
         is_last: bool,
         failed: &mut Failed,
     ) -> io::Result<Option<String>> {
-        let Some(modified) = self.replace_with_kept(scene.disk, newest, is_last, failed)? else {
+        let Some(modified) = self.replace_with_kept(scene.disk, (newest, scene.groups), is_last, failed)? else {
             return self.go_back(scene, newest, before, failed);
         };
         // It counts as the same checkpoint, unless there is still another one to go back to.
@@ -199,7 +203,8 @@ impl Sealer {
         let Scene { disk, groups, .. } = *scene;
         newest.members.iter().for_each(|path| self.drop_kept(disk, path));
         self.move_group_aside(disk, failed, newest)?;
-        let back = restore_removed(disk, &self.checkpoints, &self.own, &self.record.kept, groups, before)?;
+        let aside = self.aside(failed);
+        let back = restore_removed(disk, [&self.checkpoints, &self.own, &aside], &self.record.kept, groups, before)?;
         self.note_restored(scene)?;
         let back = back.filter(|back| !back.is_older).map(|back| (back.name, back.modified_ns));
         let to = back.or_else(|| before.map(|(name, modified)| (name.to_owned(), modified)));
@@ -208,23 +213,24 @@ impl Sealer {
         let to = to.map(|(name, _)| name);
         if let Some(to) = &to {
             let (checkpoints, own, sealed) = (&*self.checkpoints, &*self.own, &self.record.files);
-            let (kept, aside) = (&self.record.kept, &self.aside(failed));
+            let (kept, aside) = (&self.record.kept, &aside);
             failed.replaced = Pointers { disk, checkpoints, own, kept, groups, sealed, aside }.repair(to)?;
         }
         Ok(to)
     }
 
     /// Checkpoints with content, newest first; those of text only where there are no others. A file of which little was
-    /// written out may look like a text: its siblings show that it is none.
+    /// written out may look like a text: its siblings show that it is none. A database recovers by itself.
     fn checkpoints_of<'a>(
         &self,
         disk: &dyn Disk,
         files: &'a BTreeMap<String, Stamp>,
         groups: &'a Groups,
     ) -> Vec<(&'a Group, BTreeSet<&'a str>)> {
-        let is_log = |path: &&str| is_log(path, self.record.change(path));
+        let is_none =
+            |path: &&str| is_log(path, self.record.change(path)) || is_database(disk, &self.checkpoints.join(path));
         let mut all = groups.newest_first(files.iter().map(|(path, stamp)| (path.as_str(), *stamp)));
-        all.retain(|(_, members)| !members.iter().all(is_log));
+        all.retain(|(_, members)| !members.iter().all(is_none));
         let is_content = |path: &str| has_content(disk, &self.checkpoints.join(path), path, files[path].bytes);
         let content: BTreeSet<&str> = files.keys().map(String::as_str).filter(|path| is_content(path)).collect();
         let shapes: BTreeSet<String> =
@@ -276,12 +282,13 @@ impl Sealer {
         }
         let shapes: BTreeSet<String> = newest.members.iter().map(|path| shape(path)).collect();
         for (path, stamp) in files.iter().filter(|(path, _)| !newest.members.contains(*path)) {
-            let is_text = || is_small_text(disk, &self.checkpoints.join(path), stamp.bytes);
-            let is_later = is_newer(stamp.modified_ns) && (before.is_none() || !is_text());
+            let file = self.checkpoints.join(path);
+            let may_stay = || is_small_text(disk, &file, stamp.bytes) || is_database(disk, &file);
+            let is_later = is_newer(stamp.modified_ns) && (before.is_none() || !may_stay());
             let is_log = || {
                 may_be_log(path, self.record.change(path))
                     && !(is_numbered(path) && shapes.contains(&shape(path)))
-                    && !has_content(disk, &self.checkpoints.join(path), path, stamp.bytes)
+                    && !has_content(disk, &file, path, stamp.bytes)
             };
             if is_later && !is_log() {
                 self.move_aside(disk, failed, path)?;

@@ -1,10 +1,12 @@
 #![allow(clippy::unwrap_used)]
 #![allow(clippy::disallowed_methods, reason = "works in a temporary folder")]
 
+mod databases;
 mod groups;
 mod kept;
 mod logs;
 mod rollback;
+mod together;
 mod unjudged;
 
 use std::collections::BTreeSet;

@@ -1,6 +1,6 @@
 //! What one attempt has shown: its log, and when it saved.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::Path;
@@ -61,6 +61,9 @@ pub(super) struct Save {
 pub(super) struct Said {
     /// The newest checkpoint that it found.
     pub(super) found: Option<String>,
+    /// What the runner has put back of earlier versions, and whether another file may be of another version than these.
+    pub(super) back: BTreeSet<String>,
+    pub(super) may_differ: bool,
     /// The first and the largest step that it recorded.
     pub(super) steps: Option<(f64, f64)>,
     /// The first and the newest value of each metric.
@@ -116,7 +119,7 @@ impl Attempt {
                     &mut self.stopped
                 }
                 Event::Ended { .. } | Event::Interrupted { .. } => &mut self.ended,
-                Event::GraceOver => continue,
+                Event::GraceOver | Event::Back { .. } | Event::MayDiffer => continue,
             };
             at.get_or_insert(now);
         }
@@ -225,6 +228,8 @@ impl Said {
     fn take_event(&mut self, event: Event<'_>) {
         match event {
             Event::Mounted { newest } => self.found = newest.map(str::to_owned),
+            Event::Back { name } => self.back.extend([name.to_owned()]),
+            Event::MayDiffer => self.may_differ = true,
             Event::GraceOver => self.was_killed = true,
             Event::Ended { code } => self.code = Some(code),
             Event::Interrupted { reason } if is_rollback(reason) => self.rollback = Some(reason.to_owned()),

@@ -95,6 +95,16 @@ impl<'a> Made<'a> {
                     .to_owned(),
                 format!("print the number of all steps that were trained, also before, and try it again: {}", again()),
             ),
+            Gap::Mixed => (
+                "the training was lost in the middle of a save, and not all files of the checkpoint went back to the \
+                 version before: the steps do not show what its weights have seen"
+                    .to_owned(),
+                format!(
+                    "save the weights and the number of the step in one file, or write each file under another name and \
+                     put it in place by `os.replace`, and try it again: {}",
+                    again()
+                ),
+            ),
             Gap::Untried(moments) => {
                 let why = match self.end {
                     End::Over => "the training was over before",

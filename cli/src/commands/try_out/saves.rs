@@ -65,7 +65,7 @@ pub(super) enum Look {
     Complete(Written),
 }
 
-/// A checkpoint that is complete, or logs.
+/// A checkpoint that is complete, or logs that are not known to be logs yet.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Written {
     /// Since when.
@@ -99,7 +99,11 @@ impl Saves {
         match self.take(state, now) {
             Pace::Quiet => Look::Quiet,
             Pace::Writing => Look::Writing,
-            Pace::Complete(at) => Look::Complete(Written { at, files: self.written(read) }),
+            Pace::Complete(at) => {
+                let files = self.written(read);
+                // To write to a log, or to remove an old checkpoint, saves nothing.
+                if files.is_empty() { Look::Quiet } else { Look::Complete(Written { at, files }) }
+            }
         }
     }
 
@@ -108,7 +112,7 @@ impl Saves {
         !self.states.is_empty() && self.files.keys().all(|name| self.logs.contains(name))
     }
 
-    /// What was written since this was asked before.
+    /// What was written since this was asked before, but for logs.
     fn written(&mut self, read: ReadSample<'_>) -> Vec<(String, u64)> {
         let mut written = Vec::new();
         for (name, file) in &self.files {
@@ -125,9 +129,9 @@ impl Saves {
                 self.logs.insert(name.clone());
             } else {
                 self.logs.remove(name);
+                written.push((name.clone(), file.bytes));
             }
             self.samples.insert(name.clone(), read(name, file.bytes));
-            written.push((name.clone(), file.bytes));
         }
         self.complete.clone_from(&self.files);
         self.samples.retain(|name, _| self.complete.contains_key(name));
@@ -254,10 +258,30 @@ mod tests {
         assert_eq!(look(&[]), (vec![], false), "nothing was there");
         assert_eq!(look(&[("b/w.h5", 1, "111"), ("log.csv", 2, "a"), ("model.txt", 3, "1 1")]), (all(), false));
         // One is renamed to its name, one is appended to, and one is written again in place, with more than before.
-        assert_eq!(look(&[("b/w.h5", 4, "1111"), ("log.csv", 2, "ab"), ("model.txt", 3, "2 2 2")]), (all(), false));
+        let states = vec!["b/w.h5".to_owned(), "model.txt".to_owned()];
+        assert_eq!(look(&[("b/w.h5", 4, "1111"), ("log.csv", 2, "ab"), ("model.txt", 3, "2 2 2")]), (states, false));
         assert_eq!(look(&[("log.csv", 2, "ab"), ("model.txt", 3, "2 2 2")]), (vec![], false), "one is left");
         assert_eq!(look(&[("log.csv", 2, "ab")]), (vec![], true), "the training has removed its checkpoints");
         assert_eq!(look(&[("b/w.h5", 5, "1"), ("log.csv", 2, "ab")]), (vec!["b/w.h5".to_owned()], false));
+    }
+
+    #[test]
+    fn to_write_to_a_log_is_no_save() {
+        let (mut saves, folder) = (Saves::default(), tempfile::tempdir().unwrap());
+        let at = [folder.path().to_owned()];
+        let mut count = 0;
+        for second in 1..10 {
+            let model: &[u8] = if second < 5 { b"1" } else { b"22" };
+            if second == 1 || second == 5 {
+                fs::write(folder.path().join("model.pt"), model).unwrap();
+            }
+            fs::write(folder.path().join("train.log"), "line\n".repeat(second)).unwrap();
+            for look in 0..3 {
+                let now = second as f64 * 3.0 + f64::from(look);
+                count += u32::from(matches!(saves.look(&at, now), Look::Complete(_)));
+            }
+        }
+        assert_eq!(count, 2, "one of them is seen with the log, before that is known to be one");
     }
 
     #[test]

@@ -20,6 +20,8 @@ pub(super) enum Start {
     Failed,
     /// After the steps of its checkpoint.
     GoesOn,
+    /// The same, but a part of its checkpoint was of an earlier version than the rest: steps may go on without the weights.
+    Mixed,
     /// With the first step again.
     Anew,
     /// No attempt before it had come further than the first step.
@@ -39,9 +41,12 @@ pub(super) fn starts(attempts: &[Attempt], metric: Option<&str>) -> Vec<Start> {
     };
     let counts_from_each_start = (0..starts.len()).any(|place| starts[place] == Start::GoesOn && begins_again(place));
     // Only what it saves shows where such a script is.
-    for (start, attempt) in starts.iter_mut().zip(attempts) {
+    for (place, (start, attempt)) in starts.iter_mut().zip(attempts).enumerate() {
         if counts_from_each_start && *start == Start::Anew && attempt.saves.is_empty() {
             *start = Start::Unseen;
+        }
+        if *start == Start::GoesOn && is_mixed(&attempts[..place], attempt) {
+            *start = Start::Mixed;
         }
     }
     starts
@@ -83,6 +88,18 @@ fn start(attempts: &[Attempt], place: usize, metric: Option<&str>) -> Start {
             None => Start::Unclear,
         }
     }
+}
+
+/// Whether the runner has put an earlier version of a file back, and not of all files that the last save before wrote.
+fn is_mixed(before: &[Attempt], attempt: &Attempt) -> bool {
+    let back = &attempt.said.back;
+    let is_back = |file: &str| {
+        let is_in = |name: &String| file.strip_prefix(name.as_str()).is_some_and(|rest| rest.starts_with('/'));
+        back.contains(file) || back.iter().any(is_in)
+    };
+    let last = before.iter().rev().find_map(|attempt| attempt.saves.last());
+    let differs = || last.is_some_and(|save| save.files.iter().any(|(file, _)| !is_back(file)));
+    attempt.said.may_differ || (!back.is_empty() && differs())
 }
 
 /// Whether an attempt before the one at `place` has left a checkpoint: one that was found, or a file of a kind that was
@@ -283,6 +300,27 @@ pub(super) mod tests {
         ];
         assert_eq!(starts(&attempts, None), [Start::Fresh, Start::GoesOn, Start::Unseen]);
         assert_eq!(starts(&[fresh(&numbers), again(&[])], None)[1], Start::Anew, "nothing shows that it counts so");
+    }
+
+    /// An instance is lost in the middle of a save.
+    #[test]
+    fn steps_do_not_show_what_weights_have_seen_where_only_a_part_went_back() {
+        let (weights, counter) = ("b/w.h5", "b/epoch.json");
+        for (files, back, may_differ, expected) in [
+            (&[weights][..], &[weights][..], false, Start::GoesOn),
+            (&[weights, counter], &[weights, counter], false, Start::GoesOn),
+            (&[weights, counter], &["b"], false, Start::GoesOn),
+            (&[weights, counter], &[weights], false, Start::Mixed),
+            (&[weights, counter], &[weights, counter], true, Start::Mixed),
+            (&[weights, counter], &[], false, Start::GoesOn),
+        ] {
+            let mut before = fresh(&ONE);
+            before.saves[1].files = files.iter().map(|file| ((*file).to_owned(), 9)).collect();
+            let mut after = attempt(weights, some(20.0, 22.0), &[]);
+            after.said.back = back.iter().map(|file| (*file).to_owned()).collect();
+            after.said.may_differ = may_differ;
+            assert_eq!(starts(&[before, after], None)[1], expected, "{files:?} {back:?} {may_differ}");
+        }
     }
 
     #[test]

@@ -85,7 +85,7 @@ impl Trial {
         let largest = steps.map(|(_, last)| last).reduce(f64::max)?;
         let is_known = match self.starts[place] {
             Start::GoesOn => first > origin,
-            Start::Lost | Start::Anew | Start::FirstStep | Start::Unclear => true,
+            Start::Lost | Start::Anew | Start::FirstStep | Start::Unclear | Start::Mixed => true,
             Start::Fresh | Start::Unseen | Start::Failed | Start::NoStep => false,
         };
         is_known.then(|| (largest - first + 1.0).max(0.0))

@@ -59,6 +59,8 @@ pub(super) enum Gap {
     FirstStep,
     /// Steps and checkpoints disagree, or fit neither a training that goes on nor one that starts over.
     Unclear,
+    /// Not all files of a checkpoint went back to one version.
+    Mixed,
     /// These interruptions were not made.
     Untried(Vec<Moment>),
 }
@@ -66,13 +68,13 @@ pub(super) enum Gap {
 /// The verdict.
 pub(super) fn verdict(facts: &Facts<'_>) -> Verdict {
     let any = |start: Start| facts.starts.contains(&start);
-    let goes_on = any(Start::GoesOn);
+    let goes_on = any(Start::GoesOn) || any(Start::Mixed);
     let fails_on_each = any(Start::Failed) && !goes_on;
     // Of a script that fails before it saves, nothing is known.
     let never_saves = !facts.has_saved && !facts.has_failed && facts.has_problem;
     let on_spot = if any(Start::Anew) || any(Start::Lost) || fails_on_each || never_saves {
         OnSpot::StartsAnew
-    } else if goes_on && !any(Start::Unclear) {
+    } else if goes_on && !any(Start::Unclear) && !any(Start::Mixed) {
         OnSpot::GoesOn
     } else {
         OnSpot::Unknown
@@ -91,6 +93,8 @@ fn gaps(facts: &Facts<'_>) -> Vec<Gap> {
     let began_with_checkpoint = any(Start::NoStep) || any(Start::Unseen);
     let resumed = if any(Start::Unclear) {
         Some(Gap::Unclear)
+    } else if any(Start::Mixed) {
+        Some(Gap::Mixed)
     } else if any(Start::GoesOn) {
         None
     } else if any(Start::FirstStep) {
@@ -128,9 +132,9 @@ mod tests {
     fn only_what_was_seen_is_proven() {
         use Answer::{NotProven, Problem, Proven};
         use Gap::{NotResumed, Untried};
-        use Start::{Anew, Failed, FirstStep, Fresh, GoesOn, Lost, NoStep, Unclear, Unseen};
+        use Start::{Anew, Failed, FirstStep, Fresh, GoesOn, Lost, Mixed, NoStep, Unclear, Unseen};
         let untried = || Untried(vec![Moment::WhileSaving]);
-        let cases: [Case; 19] = [
+        let cases: [Case; 20] = [
             (&[Fresh, GoesOn, Unseen, GoesOn], "", Proven, vec![], OnSpot::GoesOn),
             (&[Fresh, FirstStep, NoStep, GoesOn], "", Proven, vec![], OnSpot::GoesOn),
             (&[Fresh, GoesOn], "problem", Problem, vec![], OnSpot::GoesOn),
@@ -144,6 +148,7 @@ mod tests {
             (&[Fresh, NoStep], "", NotProven, vec![NotResumed], OnSpot::Unknown),
             (&[Fresh, FirstStep], "", NotProven, vec![Gap::FirstStep], OnSpot::Unknown),
             (&[Fresh, GoesOn, Unclear], "", NotProven, vec![Gap::Unclear], OnSpot::Unknown),
+            (&[Fresh, GoesOn, Mixed], "", NotProven, vec![Gap::Mixed], OnSpot::Unknown),
             (&[Fresh, Anew], "problem untried", Problem, vec![], OnSpot::StartsAnew),
             (&[Fresh, GoesOn, Anew], "problem", Problem, vec![], OnSpot::StartsAnew),
             (&[Fresh, GoesOn, Lost], "problem", Problem, vec![], OnSpot::StartsAnew),

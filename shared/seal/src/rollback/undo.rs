@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::aside::{REPLACED, TORN, places, put_aside, unused};
+use crate::database::with_beside;
 use crate::disk::Disk;
 use crate::failed::{BadEnd, Failed, Replaced};
 use crate::groups::Group;
@@ -25,8 +26,10 @@ impl Sealer {
 
     /// Moves a file or a folder, if it is there.
     pub(crate) fn move_aside(&self, disk: &dyn Disk, failed: &mut Failed, place: &str) -> io::Result<()> {
-        if put_aside(disk, &self.checkpoints, &self.aside(failed), place)? {
-            failed.moved.push(place.to_owned());
+        for place in with_beside(disk, &self.checkpoints, place) {
+            if put_aside(disk, &self.checkpoints, &self.aside(failed), &place)? {
+                failed.moved.push(place);
+            }
         }
         Ok(())
     }
@@ -72,7 +75,9 @@ impl Sealer {
             Replaced::Link(..) | Replaced::Text(..) => None,
         });
         for place in failed.moved.iter().chain(pointers).filter(is_there) {
-            put_aside(disk, &self.checkpoints, &replaced, place)?;
+            for place in with_beside(disk, &self.checkpoints, place) {
+                put_aside(disk, &self.checkpoints, &replaced, &place)?;
+            }
             disk.rename(&aside.join(place), &self.checkpoints.join(place))?;
         }
         for pointer in &failed.replaced {

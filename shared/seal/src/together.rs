@@ -1,0 +1,107 @@
+//! Several files that are rewritten in place may be one checkpoint, such as `model.pt` and `optimizer.pt`. Where one of
+//! them goes back to its kept version, the others go back to theirs, if all of these lay in their places at one seal.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use spotsweep_protocol::runner_log::{is_back_too, may_differ};
+
+use crate::content::{hash, is_small_text};
+use crate::database::is_database;
+use crate::disk::{Disk, Stamp};
+use crate::groups::Groups;
+use crate::kept::{Kept, is_intact, kept_path};
+use crate::logs::may_be_log;
+use crate::names::is_pointer_name;
+use crate::record::{Record, Sealed};
+
+/// At which seals a kept version lay in its place. Seals are counted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct InPlace {
+    sha256: String,
+    first: u64,
+    last: u64,
+}
+
+/// What is to be done about a file that lies beside one that went back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Partner {
+    /// Its kept version goes back, too.
+    Back,
+    /// It may be of another step, and there is no version of it that is not.
+    Unsure,
+}
+
+impl Record {
+    /// Notes which of the kept versions `are_in_place` at a seal.
+    pub(crate) fn note_in_place(&mut self, are_in_place: impl Fn(&str, &Sealed) -> bool) {
+        let seal = 1 + self.in_place.values().map(|before| before.last).max().unwrap_or(0);
+        let kept = &self.kept;
+        self.in_place.retain(|path, before| kept.get(path).is_some_and(|kept| kept.sha256 == before.sha256));
+        for (path, kept) in kept.iter().filter(|(path, kept)| are_in_place(path, kept)) {
+            let new = || InPlace { sha256: kept.sha256.clone(), first: seal, last: seal };
+            self.in_place.entry(path.clone()).or_insert_with(new).last = seal;
+        }
+    }
+
+    /// Whether two versions lay in their places at one seal.
+    fn are_of_one_seal(&self, one: (&String, &Sealed), other: (&String, &Sealed)) -> bool {
+        let in_place =
+            |(path, sealed): (&String, &Sealed)| self.in_place.get(path).filter(|found| found.sha256 == sealed.sha256);
+        let both = in_place(one).zip(in_place(other));
+        both.is_some_and(|(one, other)| one.first <= other.last && other.first <= one.last)
+    }
+}
+
+/// What lies beside the files that went `back` to earlier versions, of those that are rewritten like these. `files` are
+/// all that lay there before. A short text, such as `training_metadata.json`, goes back in any case: it tells of the newer
+/// version, and the training would pass over steps that its weights have not seen.
+pub(crate) fn partners(
+    disk: &dyn Disk,
+    [checkpoints, own]: [&Path; 2],
+    record: &Record,
+    groups: &Groups,
+    (files, back): (&BTreeMap<String, Stamp>, &Kept),
+) -> io::Result<Vec<(String, Partner)>> {
+    let mut found = Vec::new();
+    let back: Vec<_> = back.iter().filter(|(path, _)| !groups.is_numbered(path)).collect();
+    for path in files.keys() {
+        let folder = Path::new(path).parent();
+        let beside = || back.iter().filter(|(other, _)| *other != path && Path::new(other).parent() == folder);
+        let file = checkpoints.join(path);
+        let is_other = groups.is_numbered(path) || is_pointer_name(path) || may_be_log(path, record.change(path));
+        if beside().next().is_none() || is_other || is_database(disk, &file) {
+            continue;
+        }
+        let Ok(stamp) = disk.stamp(&file) else { continue };
+        let is_text = is_small_text(disk, &file, stamp.bytes);
+        let are_of_one_seal = |sealed| beside().all(|other| record.are_of_one_seal((path, sealed), *other));
+        let is_back = back.iter().find(|(other, _)| *other == path).map(|(_, sealed)| *sealed);
+        let partner = match is_back.or_else(|| record.kept.get(path)) {
+            Some(kept) if hash(disk, &file, stamp.bytes)? == kept.sha256 => {
+                (!is_text && !are_of_one_seal(kept)).then_some(Partner::Unsure)
+            }
+            Some(kept) if is_text || are_of_one_seal(kept) => {
+                let is_intact = is_intact(disk, &kept_path(own, path), kept)?;
+                Some(if is_intact { Partner::Back } else { Partner::Unsure })
+            }
+            Some(_) => Some(Partner::Unsure),
+            None => {
+                let is_newer = beside().any(|(_, sealed)| stamp.modified_ns > sealed.stamp.modified_ns);
+                (!is_text && is_newer).then_some(Partner::Unsure)
+            }
+        };
+        found.extend(partner.map(|partner| (path.clone(), partner)));
+    }
+    Ok(found)
+}
+
+/// What the log says of them.
+pub(crate) fn note(path: &str, partner: Partner) -> String {
+    match partner {
+        Partner::Back => is_back_too(path),
+        Partner::Unsure => may_differ(path),
+    }
+}
