@@ -153,8 +153,8 @@ async fn look(course: &Course, table: &Table, ceilings: &mut Ceilings) {
 /// By kind of event: allocations from its bytes to its commit in memory. Some of them are the memory's own, which
 /// serializes a record to count its bytes.
 const ALLOCATIONS: [(&str, f64); 6] = [
-    ("array job PENDING", 260.0),
-    ("array job SUCCEEDED", 305.0),
+    ("array job PENDING", 265.0),
+    ("array job SUCCEEDED", 310.0),
     ("trial RUNNABLE", 250.0),
     ("trial RUNNING", 290.0),
     ("trial STARTING", 280.0),
