@@ -128,7 +128,9 @@ async fn stopping_ends_the_whole_process_group() {
     let shut_down = rig.submit(script, 5).await;
     rig.wait_for(&terminated, JobStatus::Running).await;
     rig.wait_for(&shut_down, JobStatus::Running).await;
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    let stream_of = async |id: &str| rig.job(id).await.container().unwrap().log_stream_name().unwrap().to_owned();
+    let first = written_pid(&rig, &stream_of(&terminated).await).await;
+    let second = written_pid(&rig, &stream_of(&shut_down).await).await;
     let terminate = rig.batch.terminate_jobs().jobs(&terminated).jobs("of-nobody").reason("enough");
     let answer = terminate.send().await.unwrap();
     assert_eq!((answer.successful(), answer.errors()), (&[terminated.clone(), "of-nobody".to_owned()][..], &[][..]));
@@ -136,9 +138,6 @@ async fn stopping_ends_the_whole_process_group() {
     assert_eq!(job.status_reason(), Some("enough"));
     let container = job.attempts()[0].container().unwrap();
     assert_eq!(container.exit_code(), Some(137));
-    let first: u32 = rig.log(container.log_stream_name().unwrap()).trim().parse().unwrap();
-    let stream = rig.job(&shut_down).await.container().unwrap().log_stream_name().unwrap().to_owned();
-    let second: u32 = rig.log(&stream).trim().parse().unwrap();
     assert!(alive(second));
     rig.emulator.shutdown().await;
     let ended = async {
@@ -166,11 +165,26 @@ async fn dropping_the_emulator_leaves_no_process() {
     let rig = Rig::new().await;
     let id = rig.submit("echo $$; sleep 60 & wait", 1).await;
     let job = rig.wait_for(&id, JobStatus::Running).await;
-    tokio::time::sleep(Duration::from_millis(100)).await;
-    let stream = job.container().unwrap().log_stream_name().unwrap();
-    let pid: u32 = rig.log(stream).trim().parse().unwrap();
+    let pid = written_pid(&rig, job.container().unwrap().log_stream_name().unwrap()).await;
     assert!(alive(pid));
     drop(rig.emulator);
-    tokio::time::sleep(Duration::from_millis(100)).await;
-    assert!(!alive(pid));
+    let ended = async {
+        while alive(pid) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), ended).await.expect("it ends before it would by itself");
+}
+
+/// The process id that a job writes first.
+async fn written_pid(rig: &Rig, stream: &str) -> u32 {
+    let written = async {
+        loop {
+            if let Ok(pid) = rig.log(stream).trim().parse() {
+                return pid;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), written).await.expect("the job writes its process id")
 }
