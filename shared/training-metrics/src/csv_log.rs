@@ -1,6 +1,7 @@
 //! Files with a row per step or epoch, such as `metrics.csv` of Lightning's CSVLogger.
 
 use std::collections::HashSet;
+use std::io::{self, Read, Seek, SeekFrom};
 
 use csv::{ReaderBuilder, StringRecord, Trim};
 use spotsweep_protocol::metric::Source;
@@ -15,8 +16,32 @@ pub(crate) const NAMES: [&str; 7] =
     ["metrics.csv", "progress.csv", "results.csv", "summary.csv", "log.csv", "history.csv", "training_log.csv"];
 /// The longest name of a column, in bytes: each row repeats them.
 const MOST_NAME_BYTES: usize = 256;
+/// The longest header of a file that has no such name.
+const MOST_HEADER_BYTES: u64 = 64 << 10;
 /// What may stand between columns.
 const DELIMITERS: [u8; 3] = [b',', b';', b'\t'];
+
+/// Whether the first line of a file is a header with a column of the metric that the sweep file names.
+pub(crate) fn begins_with_named(file: &mut (impl Read + Seek), named: &Named) -> io::Result<bool> {
+    file.seek(SeekFrom::Start(0))?;
+    let mut start = Vec::new();
+    file.take(MOST_HEADER_BYTES).read_to_end(&mut start)?;
+    let end = start.iter().position(|byte| *byte == b'\n');
+    let line = end.and_then(|end| std::str::from_utf8(start.get(..end)?).ok());
+    Ok(line.is_some_and(|line| is_header_of_named(line, named)))
+}
+
+/// Whether a line is a header with a column of the metric that the sweep file names.
+fn is_header_of_named(line: &str, named: &Named) -> bool {
+    let cells: Vec<&str> = line.split(delimiter(line) as char).map(|cell| cell.trim().trim_matches('"')).collect();
+    cells.len() > 1 && !cells.iter().any(|cell| is_number(cell)) && cells.iter().any(|cell| named.is(cell))
+}
+
+/// What stands between the columns of a header. Of equal numbers the first counts.
+fn delimiter(header: &str) -> u8 {
+    let count = |delimiter: &u8| header.bytes().filter(|byte| byte == delimiter).count();
+    DELIMITERS.into_iter().rev().max_by_key(count).unwrap_or(DELIMITERS[0])
+}
 
 /// The columns of a file, as far as it is read.
 #[derive(Debug, Clone)]
@@ -40,9 +65,7 @@ impl Columns {
         if first {
             // A comment may stand before it.
             let header = lines.lines().find(|line| line.bytes().any(|byte| DELIMITERS.contains(&byte)));
-            let count = |delimiter: &u8| header.unwrap_or_default().bytes().filter(|byte| byte == delimiter).count();
-            // Of equal numbers the first counts.
-            self.delimiter = DELIMITERS.into_iter().rev().max_by_key(count).unwrap_or(DELIMITERS[0]);
+            self.delimiter = delimiter(header.unwrap_or_default());
         }
         let mut reader = ReaderBuilder::new();
         reader.has_headers(false).flexible(true).trim(Trim::All).delimiter(self.delimiter);
@@ -106,7 +129,12 @@ fn is_number(cell: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::path::Path;
+
     use super::*;
+    use crate::log_file::{LogFile, Shared};
+    use crate::part;
 
     /// The steps and values of `val_acc` in a file.
     fn values(lines: &[&str]) -> Vec<(Option<f64>, f64)> {
@@ -114,6 +142,44 @@ mod tests {
         let rows = Columns::default().rows(&lines.join("\n"), true, &named);
         let value = |row: Logged| row.values.into_iter().find(|value| named.is(&value.name)).map(|value| value.value);
         rows.into_iter().filter_map(|row| Some((row.step, value(row)?))).collect()
+    }
+
+    #[test]
+    fn a_log_has_rows_where_its_first_line_names_the_metric() {
+        let named = Named::new(Some("val_acc".to_owned()));
+        for (text, expected) in [
+            ("epoch,acc,val_acc\n0,0.5,0.25\n", true),
+            ("epoch;val_acc\r\n0;0.5\r\n", true),
+            ("\"epoch\",\"val_acc\"\n", true),
+            ("epoch,acc,val_acc", false),
+            ("epoch,acc\n0,0.5\n", false),
+            ("val_acc,0.5\n", false),
+            ("INFO training, val_acc follows\nepoch,val_acc\n", false),
+            ("val_acc\n0.5\n", false),
+            ("", false),
+        ] {
+            let begins = |named| begins_with_named(&mut io::Cursor::new(text), named).ok();
+            assert_eq!(begins(&named), Some(expected), "{text}");
+            assert_eq!(begins(&Named::new(None)), Some(false), "no metric is named");
+        }
+    }
+
+    /// As Keras's CSVLogger writes it.
+    #[test]
+    fn rows_of_a_log_are_read() {
+        for (header, expected) in [("epoch,acc", vec![0.123_456]), ("epoch,loss", vec![])] {
+            let mut file = LogFile::named(Path::new("training.log")).unwrap();
+            let mut shared = Shared::new(0.0, Some("acc".to_owned()));
+            let mut look = |rows: &str| {
+                let text = io::Cursor::new(format!("{header}\n{rows}"));
+                file.read(text, part::Read::During, &mut shared).unwrap().logged
+            };
+            assert_eq!(look(""), []);
+            let values = look("0,0.123456\n").into_iter().flat_map(|row| row.values);
+            assert_eq!(values.map(|value| value.value).collect::<Vec<_>>(), expected);
+            assert_eq!(file.is_of_other_form(), header != "epoch,acc");
+        }
+        assert!(LogFile::named(Path::new("fold_3.log")).is_none(), "which of them counts is not known");
     }
 
     #[test]

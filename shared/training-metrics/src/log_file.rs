@@ -29,6 +29,8 @@ enum Format {
     EventFile,
     WandbRun,
     Csv,
+    /// Rows where the first line names the metric, as Keras's CSVLogger writes them to `training.log`.
+    Log,
     JsonLines,
     /// JSON lines, as Detectron2 and MMEngine write them, or one document.
     Json,
@@ -80,6 +82,7 @@ impl LogFile {
             trainer_state::NAME => Format::TrainerState,
             _ if is_json_lines() => Format::JsonLines,
             _ if is_text(path) && (is_time(path) || is_of_metrics(path) && !has_number(path)) => Format::Json,
+            _ if path.extension() == Some(OsStr::new("log")) && !has_number(path) => Format::Log,
             _ => return None,
         };
         let folder = path.parent().and_then(Path::file_name).and_then(OsStr::to_str);
@@ -102,7 +105,11 @@ impl LogFile {
             self.offset = 0;
         }
         let named = &shared.named;
+        if self.format == Format::Log && csv_log::begins_with_named(&mut file, named)? {
+            self.format = Format::Csv;
+        }
         let mut found = match self.format {
+            Format::Log => Found::default(),
             // Each value has its time, and one may have been logged shortly before the attempt before was lost.
             Format::EventFile | Format::WandbRun if when == Read::Before => Found::default(),
             Format::EventFile => self.part(|offset| event_file::read(&mut file, offset, shared.since))?,
@@ -156,9 +163,9 @@ impl LogFile {
         }
     }
 
-    /// Whether it is JSON, and nothing in it has a form that is read.
+    /// Whether it is JSON or a log, and nothing in it has a form that is read.
     pub fn is_of_other_form(&self) -> bool {
-        self.format == Format::Json && !self.document.has_found()
+        self.format == Format::Log || (self.format == Format::Json && !self.document.has_found())
     }
 
     fn part(&mut self, read: impl FnOnce(u64) -> io::Result<Part>) -> io::Result<Found> {
