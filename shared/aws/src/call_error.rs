@@ -12,7 +12,9 @@ pub(super) fn call_error<E>(error: SdkError<E, HttpResponse>) -> CallError
 where
     E: Error + ProvideErrorMetadata + Send + Sync + 'static,
 {
-    let Some(status) = error.raw_response().map(|response| response.status().as_u16()) else {
+    let status = error.raw_response().map(|response| response.status().as_u16());
+    // S3 may answer with status 200 and an error in the body: it says nothing of the request.
+    let Some(status) = status.filter(|status| *status >= 300) else {
         return CallError::Unclear(error.into());
     };
     let code = error.code().unwrap_or_default().to_owned();

@@ -56,7 +56,8 @@ impl Ec2 for Ec2Sdk {
     async fn describe_volumes(&self, wanted: DescribeVolumes) -> Result<Page<Volume>, CallError> {
         let request = self.0.describe_volumes().set_volume_ids(some(wanted.ids)).set_filters(filters(wanted.filters));
         let found = request.set_next_token(wanted.next_token).send().await.map_err(call_error)?;
-        let items = found.volumes.unwrap_or_default().into_iter().filter_map(volume).collect();
+        let items = found.volumes.unwrap_or_default().into_iter().map(volume).collect::<Option<_>>();
+        let items = items.ok_or_else(|| CallError::unclear("a volume without an id"))?;
         Ok(Page { items, next_token: next(found.next_token) })
     }
 
@@ -92,7 +93,8 @@ impl Ec2 for Ec2Sdk {
         let request = request.set_filters(filters(wanted.filters)).set_next_token(wanted.next_token);
         let request = request.set_owner_ids(wanted.own.then(|| vec!["self".to_owned()]));
         let found = request.send().await.map_err(call_error)?;
-        let items = found.snapshots.unwrap_or_default().into_iter().filter_map(snapshot).collect();
+        let items = found.snapshots.unwrap_or_default().into_iter().map(snapshot).collect::<Option<_>>();
+        let items = items.ok_or_else(|| CallError::unclear("a snapshot without an id"))?;
         Ok(Page { items, next_token: next(found.next_token) })
     }
 

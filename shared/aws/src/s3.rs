@@ -9,7 +9,8 @@ use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_s3::operation::get_object::GetObjectError;
 use aws_sdk_s3::primitives::ByteStream;
 use aws_sdk_s3::types::{CompletedMultipartUpload, CompletedPart};
-use spotsweep_control_plane::calls::{Body, CallError, GetObject, Object, Part, Place, S3};
+use spotsweep_control_plane::calls::{Body, CallError, GetObject, NO_SUCH_KEY, Object, Part, Place, S3};
+use spotsweep_protocol::cause::chain;
 
 use super::call_error::call_error;
 use super::lazy::{Lazy, lazy};
@@ -38,7 +39,10 @@ impl S3 for S3Sdk {
 
     async fn get_object(&self, wanted: GetObject) -> Result<Object<Stream>, CallError> {
         let request = self.0.get_object().bucket(wanted.bucket).key(wanted.key).set_version_id(wanted.version);
-        let found = request.set_range(wanted.range).send().await.map_err(call_error)?;
+        let found = request.set_range(wanted.range).send().await.map_err(|error| match is_gone(&error) {
+            true => CallError::Refused { code: NO_SUCH_KEY.to_owned(), message: chain(&error) },
+            false => call_error(error),
+        })?;
         Ok(Object {
             length: found.content_length.and_then(|length| u64::try_from(length).ok()).unwrap_or(0),
             metadata: found.metadata.unwrap_or_default().into_iter().collect::<BTreeMap<_, _>>(),

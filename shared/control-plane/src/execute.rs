@@ -91,11 +91,44 @@ where
     let mut found = Vec::new();
     let mut token = None;
     loop {
-        let next = page(token).await?;
+        let next = page(token.clone()).await?;
         found.extend(next.items);
-        token = next.next_token;
+        token = another(token, next.next_token);
         if token.is_none() {
             return Ok(found);
+        }
+    }
+}
+
+/// The token of the next page. A service that gives the same token again would never end the list.
+fn another(before: Option<String>, next: Option<String>) -> Option<String> {
+    if next == before { None } else { next }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_list_has_all_of_its_pages() {
+        let cases: [(&[(&[u8], Option<&str>)], &[u8]); 4] = [
+            (&[(&[1, 2], None)], &[1, 2]),
+            (&[(&[1], Some("a")), (&[2], Some("b")), (&[3], None)], &[1, 2, 3]),
+            (&[(&[], Some("a")), (&[3], None)], &[3]),
+            (&[(&[1], Some("a")), (&[2], Some("a")), (&[3], None)], &[1, 2]),
+        ];
+        for (pages, expected) in cases {
+            let (mut tokens, mut left) = (Vec::new(), pages.iter());
+            let found = all_pages(|token| {
+                tokens.push(token);
+                let (items, next) = left.next().expect("no page after the last one");
+                let next_token = next.map(str::to_owned);
+                async move { Ok(Page { items: items.to_vec(), next_token }) }
+            });
+            assert_eq!(found.await.unwrap(), expected);
+            let asked: Vec<_> = tokens.iter().skip(1).map(Option::as_deref).collect();
+            let given: Vec<_> = pages.iter().take(tokens.len() - 1).map(|(_, next)| *next).collect();
+            assert_eq!(asked, given, "{pages:?}");
         }
     }
 }

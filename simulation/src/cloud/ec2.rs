@@ -98,7 +98,9 @@ impl<W: Wait> Ec2 for Client<'_, W> {
 
 fn selection(ids: Vec<String>, filters: Vec<calls::Filter>, next_token: Option<String>) -> Selection {
     let filters = filters.into_iter().map(|filter| Filter { name: filter.name, values: filter.values }).collect();
-    Selection { ids, filters, max_results: None, next_token }
+    // The smallest pages that EC2 gives: a list of ids has no pages.
+    let max_results = ids.is_empty().then_some(5);
+    Selection { ids, filters, max_results, next_token }
 }
 
 fn tags(tags: Vec<Tag>) -> ebs::Tags {

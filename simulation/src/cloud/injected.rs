@@ -12,7 +12,7 @@ use spotsweep_control_plane::execute::Services;
 use spotsweep_control_plane::handle::{ExecuteError, Executor};
 use spotsweep_control_plane::outcome::Outcome;
 use spotsweep_control_plane::trial::{AgentState, InstanceStatus as InstanceHealth};
-use spotsweep_control_plane::workspace::{Fact, TRIAL_TAG, is_denied};
+use spotsweep_control_plane::workspace::{Fact, OPERATION_TAG, TRIAL_TAG, is_denied};
 use spotsweep_world::ebs::SnapshotState;
 
 use super::Cloud;
@@ -72,7 +72,8 @@ impl<C: Ec2> Ec2 for WithBug<'_, C> {
                 let _ = self.calls.describe_volumes(wanted.clone()).await;
             }
         }
-        let is_skipped = self.has(InjectedBug::SkipLookUp) && wanted.ids.is_empty();
+        let is_skipped = self.has(InjectedBug::SkipLookUp)
+            && wanted.filters.iter().any(|filter| filter.name.strip_prefix("tag:") == Some(OPERATION_TAG));
         let found = self.calls.describe_volumes(wanted).await?;
         Ok(if is_skipped { Page { items: Vec::new(), next_token: None } } else { found })
     }

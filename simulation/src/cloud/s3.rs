@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
-use spotsweep_control_plane::calls::{Body, CallError, GetObject, Object, Part, Place, S3, Wait};
+use spotsweep_control_plane::calls::{Body, CallError, GetObject, NO_SUCH_KEY, Object, Part, Place, S3, Wait};
 
 use super::Cloud;
 use super::client::Client;
@@ -65,7 +65,7 @@ impl Cloud {
             return refused(403, "AccessDenied");
         }
         let objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(object) = objects.get(key) else { return refused(404, "NoSuchKey") };
+        let Some(object) = objects.get(key) else { return refused(404, NO_SUCH_KEY) };
         let wanted = range.map_or(Some(object.as_slice()), |range| part(object, range));
         wanted.map_or_else(|| refused(416, "InvalidRange"), |bytes| Ok(bytes.to_vec()))
     }
@@ -76,7 +76,8 @@ fn part<'a>(object: &'a [u8], range: &str) -> Option<&'a [u8]> {
     let (first, last) = range.strip_prefix("bytes=")?.split_once('-')?;
     let last: usize = last.parse().ok()?;
     match first {
-        "" => object.get(object.len().saturating_sub(last)..).filter(|end| !end.is_empty()),
+        "" => object.get(object.len().saturating_sub(last)..),
         first => object.get(first.parse().ok()?..=last.min(object.len().checked_sub(1)?)),
     }
+    .filter(|bytes| !bytes.is_empty())
 }

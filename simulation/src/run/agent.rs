@@ -78,7 +78,7 @@ enum Doing {
     Claiming,
     Mounting { volume: String, found: Found, sealer: Box<Sealer>, stalls: StallRule },
     Training(Box<Run>),
-    Stopping(Box<Run>, Stopping),
+    Stopping(Box<Run>, Box<Stopping>),
     Leaving { step: u32, seal: Option<Seal>, rollback: Option<Rollback> },
     Ending { step: u32, exit_code: i32 },
 }
@@ -174,7 +174,7 @@ impl Simulation {
                 self.mount(&mut agent, volume, (found, *sealer, stalls))?
             }
             Doing::Training(run) => self.train(&mut agent, *run)?,
-            Doing::Stopping(run, stopping) => self.stop(&mut agent, *run, stopping)?,
+            Doing::Stopping(run, stopping) => self.stop(&mut agent, *run, *stopping)?,
             Doing::Leaving { step, seal, rollback } => self.leave(&mut agent, step, seal, rollback),
             Doing::Ending { step, exit_code } => self.end(&mut agent, step, exit_code),
         };

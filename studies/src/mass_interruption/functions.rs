@@ -110,9 +110,13 @@ struct Timed<'a, E> {
 
 impl<E: Executor> Executor for Timed<'_, E> {
     async fn execute(&self, command: Command) -> Result<Vec<Outcome>, ExecuteError> {
+        let timed_out = |command| ExecuteError { command, source: "the function has timed out".into() };
+        let name = command.name();
         if !self.time.wait(COMMAND).await {
-            return Err(ExecuteError { command: command.name(), source: "the function has timed out".into() });
+            return Err(timed_out(name));
         }
-        self.executor.execute(command).await
+        let executed = self.executor.execute(command).await;
+        // Lambda has ended it while it waited.
+        if self.time.clock.now() >= self.time.ends { Err(timed_out(name)) } else { executed }
     }
 }

@@ -6,6 +6,9 @@ use std::future::Future;
 
 use super::CallError;
 
+/// The code of a refusal where the object, or the version of it, is gone, or a delete marker is in its place.
+pub const NO_SUCH_KEY: &str = "NoSuchKey";
+
 /// GetObject.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GetObject {

@@ -7,6 +7,7 @@ use crate::calls::{Batch, CallError, Ecs};
 use crate::command::Command;
 use crate::event::TrialRequest;
 use crate::outcome::{Drained, Outcome};
+use spotsweep_protocol::cause::chain;
 use spotsweep_protocol::ids::DescribedJob;
 
 /// Drains the instances of attempts.
@@ -51,9 +52,7 @@ impl<B: Batch, E: Ecs> Drains<B, E> {
                 Some(reason) => Drained::Refused(reason.unwrap_or_else(|| "no reason given".to_owned())),
                 None => Drained::Yes(instance),
             }),
-            Err(CallError::Refused { code, message }) if is_refusal(&code) => {
-                Ok(Drained::Refused(format!("{code}: {message}")))
-            }
+            Err(error) if error.refusal().is_some_and(is_refusal) => Ok(Drained::Refused(chain(&error))),
             Err(error) => Err(error),
         }
     }

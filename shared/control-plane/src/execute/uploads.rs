@@ -3,7 +3,7 @@
 use super::multipart::Writer;
 use super::objects::{JSON, put, read};
 use super::{Executed, Service, Taken};
-use crate::calls::{Body as _, CallError, Draw, GetObject, Place, S3};
+use crate::calls::{Body as _, CallError, Draw, GetObject, NO_SUCH_KEY, Place, S3};
 use crate::command::Command;
 use crate::decide::sweep_upload::{parse, too_large, whole_file};
 use crate::outcome::Outcome;
@@ -46,7 +46,7 @@ async fn read_upload(s3: &impl S3, sweep: SweepId, upload: Upload, defaults: Def
     let wanted = GetObject { version: upload.version_id.clone(), ..GetObject::of(&upload.bucket, &upload.key) };
     let object = match s3.get_object(wanted).await {
         Ok(object) => object,
-        Err(error) if error.refusal().is_some_and(|code| GONE.contains(&code)) => {
+        Err(error) if error.refusal() == Some(NO_SUCH_KEY) => {
             let message = "the file was deleted before it could be read";
             let problem = whole_file(&upload, message, "drop it again");
             return Ok(vec![Outcome::UploadRead { sweep, file: Err(vec![problem].into()) }]);
@@ -61,9 +61,6 @@ async fn read_upload(s3: &impl S3, sweep: SweepId, upload: Upload, defaults: Def
     let file = parse(&upload, &bytes, run_cap.as_deref(), defaults);
     Ok(vec![Outcome::UploadRead { sweep, file }])
 }
-
-/// The object, or the version of it, is gone, or a delete marker stands in its place.
-const GONE: [&str; 3] = ["NoSuchKey", "NoSuchVersion", "MethodNotAllowed"];
 
 impl<C: S3, D: Draw> Uploads<C, D> {
     /// Streams the trials out: memory stays flat however many there are.

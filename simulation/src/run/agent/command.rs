@@ -189,7 +189,7 @@ impl Simulation {
             let watch = CheckpointWatch::new(&disk, PathBuf::from(CHECKPOINTS), Duration::ZERO);
             Stopping::new(&run.training, watch, now)
         })?;
-        Ok(Doing::Stopping(Box::new(run), stopping))
+        Ok(Doing::Stopping(Box::new(run), Box::new(stopping)))
     }
 
     pub(super) fn stop(&mut self, agent: &mut Agent, mut run: Run, mut stopping: Stopping) -> Result<Next, String> {
@@ -216,7 +216,7 @@ impl Simulation {
         let look = (then == Then::KillAtCheckpoint).then(|| now + LOOK);
         let next =
             [run.training.next_at(), look, Some(stopping.since + GRACE), Some(run.seal_at)].into_iter().flatten().min();
-        agent.doing = Doing::Stopping(Box::new(run), stopping);
+        agent.doing = Doing::Stopping(Box::new(run), Box::new(stopping));
         Ok(next.map_or(Next::Never, Next::At))
     }
 

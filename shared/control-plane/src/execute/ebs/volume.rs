@@ -1,5 +1,6 @@
 //! Volumes: found again, looked at, detached, deleted.
 
+use super::super::another;
 use super::made_by;
 use crate::calls::{Attachment, CallError, DescribeVolumes, Ec2, Volume, Wait};
 use crate::workspace::{Fact, TrialRef, VolumeState, detach_pauses, is_denied};
@@ -15,7 +16,7 @@ pub(super) async fn find(ec2: &impl Ec2, of: &TrialRef, operation: u32) -> Resul
                 return Ok(Fact::Volume { operation: Some(operation), id: volume.id, state });
             }
         }
-        wanted.next_token = page.next_token;
+        wanted.next_token = another(wanted.next_token, page.next_token);
         if wanted.next_token.is_none() {
             return Ok(Fact::VolumeNotFound { operation });
         }
