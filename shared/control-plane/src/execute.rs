@@ -93,7 +93,7 @@ where
     loop {
         let next = page(token.clone()).await?;
         found.extend(next.items);
-        token = another(token, next.next_token);
+        token = another(token.as_deref(), next.next_token);
         if token.is_none() {
             return Ok(found);
         }
@@ -101,8 +101,15 @@ where
 }
 
 /// The token of the next page. A service that gives the same token again would never end the list.
-fn another(before: Option<String>, next: Option<String>) -> Option<String> {
-    if next == before { None } else { next }
+fn another(before: Option<&str>, next: Option<String>) -> Option<String> {
+    next.filter(|next| before != Some(next))
+}
+
+impl Executor for Services<'_> {
+    async fn execute(&self, command: Command) -> Result<Vec<Outcome>, ExecuteError> {
+        let name = command.name();
+        self.run(command).await.map_err(|source| ExecuteError { command: name, source })
+    }
 }
 
 #[cfg(test)]
@@ -111,7 +118,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_list_has_all_of_its_pages() {
-        let cases: [(&[(&[u8], Option<&str>)], &[u8]); 4] = [
+        type Answer = (&'static [u8], Option<&'static str>);
+        let cases: [(&[Answer], &[u8]); 4] = [
             (&[(&[1, 2], None)], &[1, 2]),
             (&[(&[1], Some("a")), (&[2], Some("b")), (&[3], None)], &[1, 2, 3]),
             (&[(&[], Some("a")), (&[3], None)], &[3]),
@@ -130,12 +138,5 @@ mod tests {
             let given: Vec<_> = pages.iter().take(tokens.len() - 1).map(|(_, next)| *next).collect();
             assert_eq!(asked, given, "{pages:?}");
         }
-    }
-}
-
-impl Executor for Services<'_> {
-    async fn execute(&self, command: Command) -> Result<Vec<Outcome>, ExecuteError> {
-        let name = command.name();
-        self.run(command).await.map_err(|source| ExecuteError { command: name, source })
     }
 }

@@ -16,7 +16,7 @@ pub(super) async fn find(ec2: &impl Ec2, of: &TrialRef, operation: u32) -> Resul
                 return Ok(Fact::Volume { operation: Some(operation), id: volume.id, state });
             }
         }
-        wanted.next_token = another(wanted.next_token, page.next_token);
+        wanted.next_token = another(wanted.next_token.as_deref(), page.next_token);
         if wanted.next_token.is_none() {
             return Ok(Fact::VolumeNotFound { operation });
         }
