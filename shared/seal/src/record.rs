@@ -13,7 +13,6 @@ use crate::disk::{Disk, Stamp, write_whole};
 use crate::failed::Failed;
 use crate::groups::Groups;
 use crate::logs::{Change, is_log};
-use crate::together::InPlace;
 
 pub(crate) const NAME: &str = "seal.json";
 /// A million files have 200 MB; what a snapshot has under this name may be anything.
@@ -45,6 +44,14 @@ pub(crate) struct Record {
     /// form.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) failures: Vec<Failed>,
+}
+
+/// At which seals a kept version lay in its place. Seals are counted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct InPlace {
+    pub(crate) sha256: String,
+    pub(crate) first: u64,
+    pub(crate) last: u64,
 }
 
 /// One file under the seal.

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
 use spotsweep_protocol::runner_log::{is_back_too, may_differ};
 
 use crate::content::{hash, is_small_text};
@@ -15,15 +14,7 @@ use crate::groups::Groups;
 use crate::kept::{Kept, is_intact, kept_path};
 use crate::logs::may_be_log;
 use crate::names::is_pointer_name;
-use crate::record::{Record, Sealed};
-
-/// At which seals a kept version lay in its place. Seals are counted.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct InPlace {
-    sha256: String,
-    first: u64,
-    last: u64,
-}
+use crate::record::{InPlace, Record, Sealed};
 
 /// What is to be done about a file that lies beside one that went back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
