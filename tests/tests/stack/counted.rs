@@ -155,9 +155,9 @@ async fn look(course: &Course, table: &Table, ceilings: &mut Ceilings) {
 const ALLOCATIONS: [(&str, f64); 6] = [
     ("array job PENDING", 265.0),
     ("array job SUCCEEDED", 310.0),
-    ("trial RUNNABLE", 250.0),
-    ("trial RUNNING", 290.0),
-    ("trial STARTING", 280.0),
+    ("trial RUNNABLE", 255.0),
+    ("trial RUNNING", 295.0),
+    ("trial STARTING", 285.0),
     ("trial SUCCEEDED", 335.0),
 ];
 

@@ -103,7 +103,7 @@ fn assert_same_results(demo: &Demo, trials: u64) {
         .output()
         .unwrap();
     let undisturbed: Vec<Value> = serde_json::from_slice(&run.stdout)
-        .unwrap_or_else(|_| panic!("no comparison: {}", String::from_utf8_lossy(&run.stderr)));
+        .unwrap_or_else(|_| panic!("no comparison, {}: {}", run.status, String::from_utf8_lossy(&run.stderr)));
     assert_eq!(undisturbed.len() as u64, trials);
     let records = demo.records("TRIAL#");
     for (trial, record) in undisturbed.iter().zip(&records) {

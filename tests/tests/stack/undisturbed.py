@@ -6,7 +6,6 @@ Prints a list of {"index", "metrics" (of the undisturbed run), "same_model"}.
 import contextlib
 import io
 import json
-import multiprocessing
 import os
 import sys
 from pathlib import Path
@@ -42,6 +41,4 @@ def undisturbed(trial):
 
 if __name__ == "__main__":
     trials = [json.loads(line) for line in (results / "trials.jsonl").read_text().splitlines()]
-    # One trial, one process of its own: train.py keeps its state in globals.
-    with multiprocessing.get_context("fork").Pool(maxtasksperchild=1) as pool:
-        print(json.dumps(pool.map(undisturbed, trials, chunksize=1)))
+    print(json.dumps([undisturbed(trial) for trial in trials]))
