@@ -20,6 +20,7 @@ const ENDED: &str = "the command ended with code ";
 const CHECKPOINT: &str = "checkpoint ";
 const IS_BACK: &str = " is rewritten in place: its last complete version is back";
 const IS_BACK_TOO: &str = " belongs to the newer version: its sealed version is back, too";
+const IS_AHEAD: &str = " tells of a version that is gone: it is put aside";
 const MAY_DIFFER: &str = " may belong to another version than the files beside it that are back: the runner has no \
                           versions of them from one seal";
 
@@ -99,6 +100,11 @@ pub fn is_back(name: &str) -> String {
 /// So is the version of a file that was saved with it.
 pub fn is_back_too(path: &str) -> String {
     format!("{path}{IS_BACK_TOO}")
+}
+
+/// A text beside it tells of a newer one, and no version of the text does not.
+pub fn is_ahead(path: &str) -> String {
+    format!("{path}{IS_AHEAD}")
 }
 
 /// Of a file beside it, there is no version that was saved with it.

@@ -11,7 +11,7 @@ use crate::disk::{Disk, Stamp};
 use crate::files::walk_all;
 use crate::groups::Groups;
 use crate::logs::{is_log, may_be_log};
-use crate::names::{is_log_name, is_numbered, is_unfinished};
+use crate::names::{has_unfinished_part, is_log_name, is_numbered, is_unfinished};
 use crate::record::Record;
 use crate::shape::shape;
 
@@ -69,12 +69,13 @@ impl CheckpointWatch {
         (is_quiet && !self.has_removed(disk)).then(|| self.completed(disk)).flatten()
     }
 
-    /// Whether a checkpoint is gone since the beginning, and nothing of its kind is there, nor any folder of that kind: the
-    /// training is over, and is about to end. It may have nothing else to start from.
+    /// Whether a checkpoint is gone since the beginning, and nothing of its kind is there, nor a folder with another number
+    /// in the place of its own: the training is over, and is about to end. It may have nothing else to start from.
     fn has_removed(&self, disk: &dyn Disk) -> bool {
-        let left: BTreeSet<String> = self.last.keys().flat_map(|path| with_folders(path)).map(shape).collect();
-        let is_left = |path: &str| with_folders(path).any(|part| left.contains(&shape(part)));
-        let is_state = |path: &str, stamp: &Stamp| stamp.bytes > 0 && !is_unfinished(path) && !self.is_log(disk, path);
+        let left: BTreeSet<String> = self.last.keys().flat_map(|path| with_folder(path)).map(shape).collect();
+        let is_left = |path: &str| with_folder(path).any(|part| left.contains(&shape(part)));
+        let is_state =
+            |path: &str, stamp: &Stamp| stamp.bytes > 0 && !has_unfinished_part(path) && !self.is_log(disk, path);
         self.first.iter().any(|(path, stamp)| !is_left(path) && is_state(path, stamp))
     }
 
@@ -107,9 +108,9 @@ impl CheckpointWatch {
     }
 }
 
-/// A path, and each folder on the way to it.
-fn with_folders(path: &str) -> impl Iterator<Item = &str> {
-    path.match_indices('/').map(|(end, _)| &path[..end]).chain([path])
+/// A path, and its folder if that has a number.
+fn with_folder(path: &str) -> impl Iterator<Item = &str> {
+    path.rsplit_once('/').map(|(folder, _)| folder).filter(|folder| shape(folder) != *folder).into_iter().chain([path])
 }
 
 #[cfg(test)]
@@ -158,6 +159,9 @@ mod tests {
         for (before, gone, written, is_complete) in [
             ("backup/latest.h5", true, "model.keras", false),
             ("backup/latest.h5", false, "model.keras", true),
+            ("run/backup/latest.h5", true, "run/model.keras", false),
+            ("run/latest.h5", true, "run/model.keras", false),
+            ("tmp-final/model.bin", true, "final/model.bin", true),
             ("epoch_3.pt", true, "epoch_4.pt", true),
             ("3/d/fdde9c", true, "4/d/a79b2e", true),
             ("train.log", true, "model.keras", true),

@@ -241,6 +241,9 @@ impl Sealer {
         let at = [&*self.checkpoints, &*self.own];
         for (path, partner) in partners(disk, at, &self.record, groups, (&files, &restored))? {
             (self.say)(&note(&path, partner));
+            if partner == Partner::Ahead {
+                self.move_aside(disk, failed, &path)?;
+            }
             if let Some(kept) = self.record.kept.get(&path).filter(|_| partner == Partner::Back) {
                 let file = self.checkpoints.join(&path);
                 self.move_aside(disk, failed, &path)?;

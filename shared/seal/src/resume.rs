@@ -20,7 +20,7 @@ use crate::record::Record;
 use crate::reserve::give_up;
 use crate::sealer::Sealer;
 use crate::shape::shape;
-use crate::together::{Partner, note, partners};
+use crate::together::{Partner, counters_beside, note, partners};
 use crate::{CHECKPOINTS, OWN, Say};
 
 impl Sealer {
@@ -141,8 +141,13 @@ impl Workspace<'_> {
         };
         let at = |name: &String| (modified(name), name.clone());
         let (mut newest, mut of_text) = (judged.newest.as_ref().map(at), judged.of_text.as_ref().map(at));
-        let mut all_back = Kept::new();
+        let (mut all_back, mut lost) = (Kept::new(), BTreeSet::new());
         for group in judged.torn.iter().filter_map(|name| self.groups.named(name)) {
+            let is_state = |path: &&String| {
+                let bytes = self.files.get(*path).map_or(0, |stamp| stamp.bytes);
+                !self.groups.is_numbered(path) && has_content(self.disk, &self.checkpoints.join(path), path, bytes)
+            };
+            lost.extend(group.members.iter().filter(is_state).cloned());
             put_group_aside(self.disk, self.checkpoints, &self.aside, group, self.seal)?;
             let mut back = Vec::new();
             for path in &group.members {
@@ -164,6 +169,11 @@ impl Workspace<'_> {
             }
         }
         self.put_partners_back(&all_back)?;
+        lost.retain(|path| !all_back.contains_key(path));
+        for path in counters_beside(self.disk, self.checkpoints, self.seal, self.groups, (self.files, &lost)) {
+            (self.say)(&note(&path, Partner::Ahead));
+            put_aside(self.disk, self.checkpoints, &self.aside, &path)?;
+        }
         Ok((newest, of_text))
     }
 
@@ -172,7 +182,8 @@ impl Workspace<'_> {
         let Self { disk, checkpoints, own, seal, groups, files, .. } = *self;
         for (path, partner) in partners(disk, [checkpoints, own], seal, groups, (files, back))? {
             (self.say)(&note(&path, partner));
-            if partner == Partner::Back && put_aside(disk, checkpoints, &self.aside, &path)? {
+            let is_aside = partner != Partner::Unsure && put_aside(disk, checkpoints, &self.aside, &path)?;
+            if is_aside && partner == Partner::Back {
                 put_in_place(disk, &kept_path(own, &path), &checkpoints.join(&path))?;
             }
         }

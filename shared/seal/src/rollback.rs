@@ -17,7 +17,7 @@ use crate::files::{Kinds, has_all, kinds, walk};
 use crate::groups::{Group, Groups};
 use crate::kept::restore_removed;
 use crate::logs::{Change, is_log, may_be_log};
-use crate::names::{file_name, is_numbered};
+use crate::names::{file_name, is_log_name, is_numbered};
 use crate::pointers::{Pointers, names_of_latest};
 use crate::record::Sealed;
 use crate::sealer::Sealer;
@@ -44,7 +44,7 @@ impl Sealer {
     pub fn has_new_checkpoint(&self, disk: &dyn Disk) -> io::Result<bool> {
         let files = walk(disk, &self.checkpoints)?;
         let mut changed = files.iter().filter(|(path, stamp)| self.first.get(*path) != Some(*stamp));
-        let is_state = |path: &str| self.record.change(path) == Some(Change::Rewritten);
+        let is_state = |path: &str| is_log_name(path) && self.record.change(path) == Some(Change::Rewritten);
         Ok(changed.any(|(path, stamp)| {
             let file = self.checkpoints.join(path);
             is_state(path) || (has_content(disk, &file, path, stamp.bytes) && !is_database(disk, &file))

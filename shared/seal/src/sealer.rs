@@ -7,14 +7,14 @@
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use spotsweep_protocol::claim::Seal;
 
 use crate::Say;
 use crate::at_end::AtEnd;
-use crate::content::{hash, is_whole, looks_torn};
+use crate::content::{has_content, hash, is_small_text, is_whole, looks_torn};
 use crate::disk::{Disk, Stamp, is_about_all, is_full};
 use crate::files::walk;
 use crate::kept::{is_mixed, likeness};
@@ -111,7 +111,9 @@ impl Sealer {
         // Most rounds find nothing new, and need no look at the processes.
         let at_rest = LazyCell::new(|| AtEnd::new(open(), now_ns, false));
         let (mut files, mut has_replaced) = (BTreeMap::new(), false);
-        for (path, stamp) in walk(disk, &self.checkpoints)? {
+        let found = walk(disk, &self.checkpoints)?;
+        for (path, &stamp) in &found {
+            let path = path.clone();
             has_replaced |= self.note_replaced(&path, stamp);
             let is_closed = || !at_rest.was_writing(disk, &self.checkpoints.join(&path), stamp);
             let before = self.record.files.get(&path).cloned();
@@ -124,7 +126,8 @@ impl Sealer {
                     && (rests(stamp, quiet.max(TICK), now_ns)
                         || (is_due(before.as_ref(), now_ns)
                             && rests(stamp, TICK, now_ns)
-                            && self.is_complete(disk, &path))) =>
+                            && self.is_complete(disk, &path)
+                            && !self.counts_another(disk, &found, &path))) =>
                 {
                     let sealed = self.seal_whole(disk, &path, stamp);
                     self.or_leave_out(&path, sealed)?
@@ -172,6 +175,15 @@ impl Sealer {
         !is_numbered(path) && is_whole(disk, &self.checkpoints.join(path)).unwrap_or(false)
     }
 
+    /// Whether a text may count what is saved beside it: it is not sealed before that.
+    fn counts_another(&self, disk: &dyn Disk, files: &BTreeMap<String, Stamp>, path: &str) -> bool {
+        let folder = Path::new(path).parent();
+        let mut beside = files.iter().filter(|(other, _)| *other != path && Path::new(other).parent() == folder);
+        let is_text = |path: &str, stamp: &Stamp| is_small_text(disk, &self.checkpoints.join(path), stamp.bytes);
+        files.get(path).is_some_and(|stamp| is_text(path, stamp))
+            && beside.any(|(other, stamp)| has_content(disk, &self.checkpoints.join(other), other, stamp.bytes))
+    }
+
     /// `None` for what is incomplete by its format, too.
     fn seal_whole(&self, disk: &dyn Disk, path: &str, stamp: Stamp) -> io::Result<Option<Sealed>> {
         if looks_torn(disk, &self.checkpoints.join(path), stamp.bytes)? {
@@ -183,7 +195,7 @@ impl Sealer {
         // Once: both versions are read for that.
         let likeness = || likeness(disk, &self.checkpoints, &self.own, path, (&sealed, kept)).unwrap_or(None);
         let change = match sealed.change {
-            None if !is_log_name(path) => likeness(),
+            None if !is_log_name(path) && !is_small_text(disk, &self.checkpoints.join(path), stamp.bytes) => likeness(),
             change => change,
         };
         Ok(Some(Sealed { doubtful, change, ..sealed }))
@@ -215,13 +227,20 @@ impl Sealer {
                 disk.sync(&file)?;
             }
             let sha256 = hash(disk, &file, stamp.bytes)?;
-            let change = if is_log_name(path) { self.change(disk, path, stamp)? } else { self.record.change(path) };
+            let change = if is_log_name(path) { self.change(disk, path, stamp)? } else { self.mixing(path, stamp) };
             Ok((disk.stamp(&file)? == stamp).then_some(Sealed { stamp, sha256, doubtful: false, change }))
         };
         read().or_else(|error: io::Error| match error.kind() {
             io::ErrorKind::NotFound => Ok(None),
             _ => Err(error),
         })
+    }
+
+    /// What was found of the versions of a file that is no log. One that was replaced, and is written in place now, may have
+    /// parts of two versions again.
+    fn mixing(&self, path: &str, stamp: Stamp) -> Option<Change> {
+        let before = self.record.files.get(path)?;
+        before.change.filter(|change| *change != Change::Replaced || before.stamp.inode != stamp.inode)
     }
 
     /// How a file has changed since it was sealed before. A log may be begun again by each attempt, and is no state for

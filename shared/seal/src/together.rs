@@ -1,13 +1,13 @@
 //! Several files that are rewritten in place may be one checkpoint, such as `model.pt` and `optimizer.pt`. Where one of
 //! them goes back to its kept version, the others go back to theirs, if all of these lay in their places at one seal.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 
-use spotsweep_protocol::runner_log::{is_back_too, may_differ};
+use spotsweep_protocol::runner_log::{is_ahead, is_back_too, may_differ};
 
-use crate::content::{hash, is_small_text};
+use crate::content::{has_content, hash, is_small_text};
 use crate::database::is_database;
 use crate::disk::{Disk, Stamp};
 use crate::groups::Groups;
@@ -23,7 +23,12 @@ pub(crate) enum Partner {
     Back,
     /// It may be of another step, and there is no version of it that is not.
     Unsure,
+    /// It is a text that tells of a newer step, and there is no version of it that does not: it goes aside.
+    Ahead,
 }
+
+/// So much later than the files that went back a text may have been written, and still tell of them.
+const MOST_PAUSE_NS: i64 = 5_000_000_000;
 
 impl Record {
     /// Notes which of the kept versions `are_in_place` at a seal.
@@ -47,8 +52,8 @@ impl Record {
 }
 
 /// What lies beside the files that went `back` to earlier versions, of those that are rewritten like these. `files` are
-/// all that lay there before. A short text, such as `training_metadata.json`, goes back in any case: it tells of the newer
-/// version, and the training would pass over steps that its weights have not seen.
+/// all that lay there before. A short text, such as `training_metadata.json`, goes back or aside if it tells of a newer
+/// version: the training would pass over steps that its weights have not seen.
 pub(crate) fn partners(
     disk: &dyn Disk,
     [checkpoints, own]: [&Path; 2],
@@ -70,18 +75,28 @@ pub(crate) fn partners(
         let is_text = is_small_text(disk, &file, stamp.bytes);
         let are_of_one_seal = |sealed| beside().all(|other| record.are_of_one_seal((path, sealed), *other));
         let is_back = back.iter().find(|(other, _)| *other == path).map(|(_, sealed)| *sealed);
+        let is_ahead = |modified_ns: i64| {
+            beside().any(|(_, sealed)| modified_ns > sealed.stamp.modified_ns.saturating_add(MOST_PAUSE_NS))
+        };
         let partner = match is_back.or_else(|| record.kept.get(path)) {
-            Some(kept) if hash(disk, &file, stamp.bytes)? == kept.sha256 => {
-                (!is_text && !are_of_one_seal(kept)).then_some(Partner::Unsure)
+            _ if is_text && is_back.is_some() => None,
+            Some(kept) if is_text && (are_of_one_seal(kept) || !is_ahead(kept.stamp.modified_ns)) => {
+                let is_newer = hash(disk, &file, stamp.bytes)? != kept.sha256;
+                let to = if is_intact(disk, &kept_path(own, path), kept)? { Partner::Back } else { Partner::Ahead };
+                is_newer.then_some(to)
             }
-            Some(kept) if is_text || are_of_one_seal(kept) => {
+            _ if is_text => is_ahead(stamp.modified_ns).then_some(Partner::Ahead),
+            Some(kept) if hash(disk, &file, stamp.bytes)? == kept.sha256 => {
+                (!are_of_one_seal(kept)).then_some(Partner::Unsure)
+            }
+            Some(kept) if are_of_one_seal(kept) => {
                 let is_intact = is_intact(disk, &kept_path(own, path), kept)?;
                 Some(if is_intact { Partner::Back } else { Partner::Unsure })
             }
             Some(_) => Some(Partner::Unsure),
             None => {
                 let is_newer = beside().any(|(_, sealed)| stamp.modified_ns > sealed.stamp.modified_ns);
-                (!is_text && is_newer).then_some(Partner::Unsure)
+                is_newer.then_some(Partner::Unsure)
             }
         };
         found.extend(partner.map(|partner| (path.clone(), partner)));
@@ -94,5 +109,30 @@ pub(crate) fn note(path: &str, partner: Partner) -> String {
     match partner {
         Partner::Back => is_back_too(path),
         Partner::Unsure => may_differ(path),
+        Partner::Ahead => is_ahead(path),
     }
+}
+
+/// The short texts beside checkpoint files that are `lost`, where nothing else lies there that a training starts from: they
+/// count steps that no weights have seen.
+pub(crate) fn counters_beside(
+    disk: &dyn Disk,
+    checkpoints: &Path,
+    record: &Record,
+    groups: &Groups,
+    (files, lost): (&BTreeMap<String, Stamp>, &BTreeSet<String>),
+) -> Vec<String> {
+    let folder = |path: &str| Path::new(path).parent().map(Path::to_owned);
+    let lost: BTreeSet<_> = lost.iter().map(|path| folder(path)).collect();
+    let beside = files.keys().filter(|path| lost.contains(&folder(path)));
+    let there: Vec<_> =
+        beside.filter_map(|path| Some((path, disk.stamp(&checkpoints.join(path)).ok()?.bytes))).collect();
+    let is_state = |path: &str, bytes: u64| has_content(disk, &checkpoints.join(path), path, bytes);
+    let kept: BTreeSet<_> =
+        there.iter().filter(|(path, bytes)| is_state(path, *bytes)).map(|(path, _)| folder(path)).collect();
+    let is_counter = |path: &str, bytes: u64| {
+        let is_other = groups.is_numbered(path) || is_pointer_name(path) || may_be_log(path, record.change(path));
+        !is_other && !kept.contains(&folder(path)) && is_small_text(disk, &checkpoints.join(path), bytes)
+    };
+    there.into_iter().filter(|(path, bytes)| is_counter(path, *bytes)).map(|(path, _)| path.clone()).collect()
 }

@@ -8,6 +8,12 @@ use spotsweep_world::{Filter, Selection, Service, ebs};
 
 use super::client::Client;
 
+/// The smallest page that EC2 gives.
+const SMALLEST_PAGE: usize = 5;
+
+/// Half of the ids that a sweep is looked up by at a time.
+const SNAPSHOTS_PAGE: usize = 100;
+
 impl<W: Wait> Ec2 for Client<'_, W> {
     async fn create_volume(&self, wanted: CreateVolume) -> Result<Volume, CallError> {
         let request = ebs::CreateVolume {
@@ -24,7 +30,7 @@ impl<W: Wait> Ec2 for Client<'_, W> {
     }
 
     async fn describe_volumes(&self, wanted: DescribeVolumes) -> Result<Page<Volume>, CallError> {
-        let wanted = selection(wanted.ids, wanted.filters, wanted.next_token);
+        let wanted = selection((wanted.ids, wanted.filters), SMALLEST_PAGE, wanted.next_token);
         self.ec2("DescribeVolumes", |world| {
             let (found, next_token) = world.describe_volumes(&wanted)?;
             Ok(Page { items: found.into_iter().map(volume).collect(), next_token })
@@ -54,7 +60,7 @@ impl<W: Wait> Ec2 for Client<'_, W> {
     }
 
     async fn describe_snapshots(&self, wanted: DescribeSnapshots) -> Result<Page<Snapshot>, CallError> {
-        let wanted = selection(wanted.ids, wanted.filters, wanted.next_token);
+        let wanted = selection((wanted.ids, wanted.filters), SNAPSHOTS_PAGE, wanted.next_token);
         self.ec2("DescribeSnapshots", |world| {
             let (found, next_token) = world.describe_snapshots(&wanted)?;
             Ok(Page { items: found.into_iter().map(snapshot).collect(), next_token })
@@ -67,7 +73,7 @@ impl<W: Wait> Ec2 for Client<'_, W> {
     }
 
     async fn describe_instance_status(&self, instance: String) -> Result<Vec<InstanceStatus>, CallError> {
-        let wanted = selection(vec![instance], Vec::new(), None);
+        let wanted = selection((vec![instance], Vec::new()), SMALLEST_PAGE, None);
         self.ec2("DescribeInstanceStatus", |world| {
             let (found, _) = world.describe_instance_status(&wanted, true)?;
             Ok(found.into_iter().map(instance_status).collect())
@@ -87,7 +93,7 @@ impl<W: Wait> Ec2 for Client<'_, W> {
     }
 
     async fn describe_instances(&self, instance: String) -> Result<Vec<Instance>, CallError> {
-        let wanted = selection(vec![instance], Vec::new(), None);
+        let wanted = selection((vec![instance], Vec::new()), SMALLEST_PAGE, None);
         self.ec2("DescribeInstances", |world| {
             let (found, _) = world.describe_instances(&wanted)?;
             Ok(found.into_iter().map(|found| Instance { state: found.state.as_str().to_owned() }).collect())
@@ -96,10 +102,10 @@ impl<W: Wait> Ec2 for Client<'_, W> {
     }
 }
 
-fn selection(ids: Vec<String>, filters: Vec<calls::Filter>, next_token: Option<String>) -> Selection {
+/// What a call selects, in pages of so many: a list of ids has no pages.
+fn selection((ids, filters): (Vec<String>, Vec<calls::Filter>), page: usize, next_token: Option<String>) -> Selection {
     let filters = filters.into_iter().map(|filter| Filter { name: filter.name, values: filter.values }).collect();
-    // The smallest pages that EC2 gives: a list of ids has no pages.
-    let max_results = ids.is_empty().then_some(5);
+    let max_results = ids.is_empty().then_some(page);
     Selection { ids, filters, max_results, next_token }
 }
 

@@ -148,6 +148,22 @@ fn a_counter_goes_back_with_the_weights_that_it_counts() {
     assert_eq!(found, ["{\"epoch\": 1}", "{\"epoch\": 2}"], "only the one beside it");
 }
 
+/// No version of the weights was kept, as of those above a GiB: the epoch beside them counts what is gone.
+#[test]
+fn a_counter_goes_aside_where_its_weights_are_lost() {
+    for (other, is_left) in [(None, false), (Some("backup/best.weights"), true)] {
+        let mut bench = Bench::new(true);
+        let _unsealed = bench.resume();
+        bench.write("backup/training_metadata.json", b"{\"epoch\": 9}");
+        bench.write("state.json", b"{\"epoch\": 9}");
+        other.iter().for_each(|other| bench.write(other, &zip_of(b"7")));
+        bench.write("backup/latest.weights", &zip_of(b"9 and more")[..50]);
+        assert!(bench.resume().1.torn.contains(&"backup/latest.weights".to_owned()));
+        assert_eq!(bench.at("backup/training_metadata.json").exists(), is_left, "{other:?}");
+        assert!(bench.at("state.json").exists(), "it lies beside nothing that is lost");
+    }
+}
+
 /// Versions of one file without a format: sealed, begun with unsealed, and a third that is cut off.
 #[test]
 fn a_version_that_the_training_has_run_on_from_is_kept_though_it_was_never_sealed() {
