@@ -158,7 +158,7 @@ const ALLOCATIONS: [(&str, f64); 6] = [
     ("trial RUNNABLE", 255.0),
     ("trial RUNNING", 295.0),
     ("trial STARTING", 285.0),
-    ("trial SUCCEEDED", 335.0),
+    ("trial SUCCEEDED", 340.0),
 ];
 
 #[tokio::test]
