@@ -31,7 +31,7 @@ use self::injected::{Misread, WithBug};
 use crate::calls::Calls;
 use crate::injected_bug::InjectedBug;
 
-/// The first claim token: none that a runner or a stranger draws.
+/// The first claim token: none that a runner or an attacker draws.
 const TOKENS: u128 = 0xc1a1 << 64;
 
 /// Prices in USD per hour, the same everywhere and always.

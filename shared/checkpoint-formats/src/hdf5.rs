@@ -15,7 +15,7 @@ const USER_BLOCK_BYTES: u64 = 512;
 const OPEN_FOR_WRITING: u8 = 1;
 const OPEN_FOR_READERS_TOO: u8 = 4;
 
-/// Where the superblock stands in a file that begins with something else.
+/// Where the superblock lies in a file that begins with something else.
 pub(crate) fn behind_a_user_block(source: &mut Source) -> io::Result<Option<u64>> {
     let mut at = USER_BLOCK_BYTES;
     while at < source.bytes {

@@ -22,7 +22,7 @@ pub(crate) enum Change {
     /// none of its sectors. Not noted of a file that is named like a log.
     #[serde(rename = "replaced")]
     Replaced,
-    /// It was written anew, and some sectors are the same in two complete versions, such as those of HDF5's headers. Not
+    /// It was written again, and some sectors are the same in two complete versions, such as those of HDF5's headers. Not
     /// noted of a file that is named like a log.
     #[serde(rename = "alike")]
     Alike,

@@ -136,7 +136,7 @@ impl Rows {
 
     /// Goes on in a file that was written again, after the lines that are the same. Where none is, its columns may have
     /// changed: if its first rows have the values that they had, it goes on after as many lines as were read. All other
-    /// rows are new. If others stand among all of the lines that were read, only these are new.
+    /// rows are new. If others lie among all of the lines that were read, only these are new.
     fn find_again(&mut self, file: &mut (impl Read + Seek), whole: u64, parse: &mut Parse<'_>) -> io::Result<Again> {
         let before = std::mem::take(self);
         let (same, is_all) = before.same_lines(file, whole)?;
@@ -247,7 +247,7 @@ impl Rows {
 enum Again {
     /// After the lines that are known. The first line after them was this row, if it was the last one.
     Found(Option<Logged>),
-    /// These lines stand among all that are known.
+    /// These lines lie among all that are known.
     Sorted(String),
     /// It is being written: all that it has is known, and it had more.
     NotYet,

@@ -300,6 +300,6 @@ mod tests {
         };
         assert_eq!(grow("one\n"), (0, false));
         assert_eq!(grow("one\ntwo\n"), (1, false));
-        assert_eq!(grow("another\none and two\n"), (0, false), "it is written anew");
+        assert_eq!(grow("another\none and two\n"), (0, false), "it is written again");
     }
 }

@@ -31,7 +31,7 @@ pub enum CallError {
 }
 
 impl CallError {
-    /// An answer that lacks something, or that nobody expects.
+    /// An answer that lacks something, or an unexpected one.
     pub fn unclear(what: impl Into<String>) -> Self {
         Self::Unclear(what.into().into())
     }

@@ -20,7 +20,7 @@ pub(super) struct PriceSources<C, P> {
     pub(super) region: String,
 }
 
-/// The prices of these pools, as far as they are told: a report without prices is better than none.
+/// The prices of these pools, as far as AWS gives them: a report without prices is better than none.
 pub(super) async fn read(
     sources: &PriceSources<impl Ec2, impl Pricing>,
     pools: &BTreeSet<Pool>,

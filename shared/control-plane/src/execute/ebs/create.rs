@@ -39,7 +39,7 @@ async fn make(ec2: &impl Ec2, of: &TrialRef, wanted: NewVolume) -> Result<Made, 
         zone: wanted.zone,
         volume_type: VOLUME_TYPE,
         size_gib: wanted.size_gib,
-        // Where there is a snapshot, as that one: under another key the next snapshot would copy everything anew (fact 4).
+        // Where there is a snapshot, as that one: under another key the next snapshot would copy everything again (fact 4).
         encrypted: wanted.snapshot.is_none(),
         snapshot: None,
         initialization_rate: None,
