@@ -11,6 +11,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+pub(crate) use self::bursts::MOST_PAUSE_NS;
 use crate::disk::Stamp;
 use crate::groups::bursts::{Evidence, Key, Way, Written, confirmed, is_next};
 use crate::names::{checkpoint, digit_runs, file_name, integers, is_library_log, is_numbered, number, stem};

@@ -10,7 +10,7 @@ use spotsweep_protocol::runner_log::{is_ahead, is_back_too, may_differ};
 use crate::content::{has_content, hash, is_small_text};
 use crate::database::is_database;
 use crate::disk::{Disk, Stamp};
-use crate::groups::Groups;
+use crate::groups::{Groups, MOST_PAUSE_NS};
 use crate::kept::{Kept, is_intact, kept_path};
 use crate::logs::may_be_log;
 use crate::names::is_pointer_name;
@@ -26,9 +26,6 @@ pub(crate) enum Partner {
     /// It is a text that tells of a newer step, and there is no version of it that does not: it goes aside.
     Ahead,
 }
-
-/// So much later than the files that went back a text may have been written, and still tell of them.
-const MOST_PAUSE_NS: i64 = 5_000_000_000;
 
 impl Record {
     /// Notes which of the kept versions `are_in_place` at a seal.
@@ -67,8 +64,7 @@ pub(crate) fn partners(
         let folder = Path::new(path).parent();
         let beside = || back.iter().filter(|(other, _)| *other != path && Path::new(other).parent() == folder);
         let file = checkpoints.join(path);
-        let is_other = groups.is_numbered(path) || is_pointer_name(path) || may_be_log(path, record.change(path));
-        if beside().next().is_none() || is_other || is_database(disk, &file) {
+        if beside().next().is_none() || !is_rewritten(record, groups, path) || is_database(disk, &file) {
             continue;
         }
         let Ok(stamp) = disk.stamp(&file) else { continue };
@@ -104,6 +100,11 @@ pub(crate) fn partners(
     Ok(found)
 }
 
+/// Whether a file may be one that is written again under its name, and no pointer or log.
+fn is_rewritten(record: &Record, groups: &Groups, path: &str) -> bool {
+    !groups.is_numbered(path) && !is_pointer_name(path) && !may_be_log(path, record.change(path))
+}
+
 /// What the log says of them.
 pub(crate) fn note(path: &str, partner: Partner) -> String {
     match partner {
@@ -131,8 +132,9 @@ pub(crate) fn counters_beside(
     let kept: BTreeSet<_> =
         there.iter().filter(|(path, bytes)| is_state(path, *bytes)).map(|(path, _)| folder(path)).collect();
     let is_counter = |path: &str, bytes: u64| {
-        let is_other = groups.is_numbered(path) || is_pointer_name(path) || may_be_log(path, record.change(path));
-        !is_other && !kept.contains(&folder(path)) && is_small_text(disk, &checkpoints.join(path), bytes)
+        is_rewritten(record, groups, path)
+            && !kept.contains(&folder(path))
+            && is_small_text(disk, &checkpoints.join(path), bytes)
     };
     there.into_iter().filter(|(path, bytes)| is_counter(path, *bytes)).map(|(path, _)| path.clone()).collect()
 }

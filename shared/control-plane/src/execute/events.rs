@@ -54,7 +54,7 @@ impl<B: EventBridge, T: Sns> BusAndTopics<B, T> {
             let publish = Publish { topic: topic.clone(), subject: said.subject(), message: said.message.clone() };
             // A topic that is gone or closed must not keep a sweep from its end.
             if let Err(error) = self.topics.publish(publish).await {
-                tracing::warn!(topic, error = %chain(&error), "the topic was not told");
+                tracing::warn!(topic, error = %chain(&error), "the topic got no message");
             }
         }
         Ok(vec![Outcome::Notified(said)])

@@ -8,7 +8,7 @@ use crate::shape::shape;
 /// The time between two checkpoints is so many times as long as that between two files of one, at least.
 const TIMES_LONGER: i64 = 3;
 /// The longest computing between two files of one checkpoint.
-const MOST_PAUSE_NS: i64 = 5_000_000_000;
+pub(crate) const MOST_PAUSE_NS: i64 = 5_000_000_000;
 /// What a file takes is what a slow volume takes to write it: 8 MB in a second.
 const NS_PER_BYTE: i64 = 125;
 
