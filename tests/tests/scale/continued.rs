@@ -17,15 +17,17 @@ const COUNT: u32 = 10_000;
 /// Bytes of a record that is read with each event of its trials.
 const SMALL: usize = 8 << 10;
 
-/// Ids of so many completed snapshots.
+/// Snapshots of one volume that are taken at once (fact 24).
+const OF_ONE_VOLUME: u32 = 5;
+
+/// Ids of so many completed snapshots, of as many volumes as that takes.
 fn snapshots(harness: &mut Harness, count: u32) -> Vec<String> {
-    let request = CreateVolume { zone: account().zones[0].clone(), size_gib: Some(20), ..CreateVolume::default() };
-    let volume = harness.cloud.world().create_volume(request).unwrap().id;
     let mut ids = Vec::new();
-    // EC2 takes five of a volume at a time.
-    for _round in 0..count.div_ceil(5) {
+    for _volume in 0..count.div_ceil(OF_ONE_VOLUME) {
+        let request = CreateVolume { zone: account().zones[0].clone(), size_gib: Some(20), ..CreateVolume::default() };
+        let volume = harness.cloud.world().create_volume(request).unwrap().id;
         harness.pass(Duration::from_secs(1));
-        for _snapshot in 0..5 {
+        for _snapshot in 0..OF_ONE_VOLUME {
             let request = CreateSnapshot { volume: volume.clone(), ..CreateSnapshot::default() };
             ids.push(harness.cloud.world().create_snapshot(request).unwrap().id);
         }

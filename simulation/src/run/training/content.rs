@@ -45,13 +45,13 @@ pub(super) fn encode(format: Format, trial: u32, step: u32, part: u32) -> Vec<u8
         }
         Format::Raw => state,
         Format::Text => {
-            let digit = |value: u8| char::from_digit(value.into(), 16).unwrap_or_default();
-            let mut text = TEXT_START.to_owned();
+            let digit = |value: u8| b"0123456789abcdef"[usize::from(value)];
+            let mut text = TEXT_START.as_bytes().to_vec();
             for line in state.chunks(LINE) {
                 text.extend(line.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]));
-                text.push('\n');
+                text.push(b'\n');
             }
-            (text + TEXT_END).into_bytes()
+            [&text, TEXT_END.as_bytes()].concat()
         }
     }
 }
