@@ -71,9 +71,7 @@ pub(crate) fn partners(
         let is_text = is_small_text(disk, &file, stamp.bytes);
         let are_of_one_seal = |sealed| beside().all(|other| record.are_of_one_seal((path, sealed), *other));
         let is_back = back.iter().find(|(other, _)| *other == path).map(|(_, sealed)| *sealed);
-        let is_ahead = |modified_ns: i64| {
-            beside().any(|(_, sealed)| modified_ns > sealed.stamp.modified_ns.saturating_add(MOST_PAUSE_NS))
-        };
+        let is_ahead = |modified_ns: i64| beside().any(|(_, sealed)| is_later(modified_ns, sealed.stamp.modified_ns));
         let partner = match is_back.or_else(|| record.kept.get(path)) {
             _ if is_text && is_back.is_some() => None,
             Some(kept) if is_text && (are_of_one_seal(kept) || !is_ahead(kept.stamp.modified_ns)) => {
@@ -114,8 +112,8 @@ pub(crate) fn note(path: &str, partner: Partner) -> String {
     }
 }
 
-/// The short texts beside checkpoint files that are `lost`, where nothing else lies there that a training starts from: they
-/// count steps that no weights have seen.
+/// The short texts beside checkpoint files that are `lost`, which are newer than all else there that a training starts from:
+/// they may count steps that no weights have seen.
 pub(crate) fn counters_beside(
     disk: &dyn Disk,
     checkpoints: &Path,
@@ -126,15 +124,23 @@ pub(crate) fn counters_beside(
     let folder = |path: &str| Path::new(path).parent().map(Path::to_owned);
     let lost: BTreeSet<_> = lost.iter().map(|path| folder(path)).collect();
     let beside = files.keys().filter(|path| lost.contains(&folder(path)));
-    let there: Vec<_> =
-        beside.filter_map(|path| Some((path, disk.stamp(&checkpoints.join(path)).ok()?.bytes))).collect();
-    let is_state = |path: &str, bytes: u64| has_content(disk, &checkpoints.join(path), path, bytes);
-    let kept: BTreeSet<_> =
-        there.iter().filter(|(path, bytes)| is_state(path, *bytes)).map(|(path, _)| folder(path)).collect();
-    let is_counter = |path: &str, bytes: u64| {
+    let there: Vec<_> = beside.filter_map(|path| Some((path, disk.stamp(&checkpoints.join(path)).ok()?))).collect();
+    let mut newest = BTreeMap::new();
+    for (path, stamp) in &there {
+        if has_content(disk, &checkpoints.join(path), path, stamp.bytes) {
+            let newest = newest.entry(folder(path)).or_insert(i64::MIN);
+            *newest = stamp.modified_ns.max(*newest);
+        }
+    }
+    let is_counter = |path: &str, stamp: &Stamp| {
         is_rewritten(record, groups, path)
-            && !kept.contains(&folder(path))
-            && is_small_text(disk, &checkpoints.join(path), bytes)
+            && newest.get(&folder(path)).is_none_or(|left| is_later(stamp.modified_ns, *left))
+            && is_small_text(disk, &checkpoints.join(path), stamp.bytes)
     };
-    there.into_iter().filter(|(path, bytes)| is_counter(path, *bytes)).map(|(path, _)| path.clone()).collect()
+    there.into_iter().filter(|(path, stamp)| is_counter(path, stamp)).map(|(path, _)| path.clone()).collect()
+}
+
+/// Whether a file of one time was not saved with one of the `other`, but later.
+fn is_later(modified_ns: i64, other: i64) -> bool {
+    modified_ns > other.saturating_add(MOST_PAUSE_NS)
 }

@@ -148,19 +148,31 @@ fn a_counter_goes_back_with_the_weights_that_it_counts() {
     assert_eq!(found, ["{\"epoch\": 1}", "{\"epoch\": 2}"], "only the one beside it");
 }
 
-/// No version of the weights was kept, as of those above a GiB: the epoch beside them counts what is gone.
+/// No version of the weights was kept, as of those above a GiB: the epoch beside them counts what is gone, unless it may
+/// count other weights there.
 #[test]
 fn a_counter_goes_aside_where_its_weights_are_lost() {
-    for (other, is_left) in [(None, false), (Some("backup/best.weights"), true)] {
-        let mut bench = Bench::new(true);
-        let _unsealed = bench.resume();
-        bench.write("backup/training_metadata.json", b"{\"epoch\": 9}");
-        bench.write("state.json", b"{\"epoch\": 9}");
-        other.iter().for_each(|other| bench.write(other, &zip_of(b"7")));
-        bench.write("backup/latest.weights", &zip_of(b"9 and more")[..50]);
-        assert!(bench.resume().1.torn.contains(&"backup/latest.weights".to_owned()));
-        assert_eq!(bench.at("backup/training_metadata.json").exists(), is_left, "{other:?}");
-        assert!(bench.at("state.json").exists(), "it lies beside nothing that is lost");
+    for (other, age, is_left) in
+        [(None, 0, false), (Some("backup/best.weights"), 1, true), (Some("backup/best.weights"), 60, false)]
+    {
+        for is_sealed in [false, true] {
+            let mut bench = Bench::new(true);
+            let (mut sealer, _) = bench.resume();
+            other.iter().for_each(|other| bench.write(other, &zip_of(b"7")));
+            bench.clock += age;
+            bench.write("backup/training_metadata.json", b"{\"epoch\": 9}");
+            bench.write("state.json", b"{\"epoch\": 9}");
+            if is_sealed {
+                sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap();
+            }
+            bench.write("backup/latest.weights", &zip_of(b"9 and more")[..50]);
+            for attempt in 2..4 {
+                assert_eq!(bench.resume().1.torn.contains(&"backup/latest.weights".to_owned()), attempt == 2);
+                let shown = format!("{other:?}, {age} s older, sealed: {is_sealed}, attempt {attempt}");
+                assert_eq!(bench.at("backup/training_metadata.json").exists(), is_left, "{shown}");
+                assert!(bench.at("state.json").exists(), "it lies beside nothing that is lost");
+            }
+        }
     }
 }
 
