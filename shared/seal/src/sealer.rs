@@ -17,10 +17,10 @@ use crate::at_end::AtEnd;
 use crate::content::{has_content, hash, is_small_text, is_whole, looks_torn};
 use crate::disk::{Disk, Stamp, is_about_all, is_full};
 use crate::files::walk;
-use crate::kept::{is_mixed, likeness};
+use crate::kept::{constant_parts, is_mixed};
 use crate::logs::{Change, is_log};
 use crate::names::{has_lost_all, is_log_name, is_numbered, is_pointer_name};
-use crate::record::{Record, Sealed};
+use crate::record::{Part, Record, Sealed};
 
 /// A file untouched for so long is taken to be whole while the command runs.
 pub const QUIET: Duration = Duration::from_secs(5);
@@ -193,12 +193,13 @@ impl Sealer {
         let Some(sealed) = self.seal_one(disk, path, stamp)? else { return Ok(None) };
         let kept = self.record.kept.get(path);
         // Once: both versions are read for that.
-        let likeness = || likeness(disk, &self.checkpoints, &self.own, path, (&sealed, kept)).unwrap_or(None);
-        let change = match sealed.change {
-            None if !is_log_name(path) && !is_small_text(disk, &self.checkpoints.join(path), stamp.bytes) => likeness(),
-            change => change,
-        };
-        Ok(Some(Sealed { doubtful, change, ..sealed }))
+        let is_unknown = sealed.change.is_none() && !is_log_name(path);
+        if is_unknown && !is_small_text(disk, &self.checkpoints.join(path), stamp.bytes) {
+            let constant = constant_parts(disk, &self.checkpoints, &self.own, path, (&sealed, kept)).unwrap_or(None);
+            let change = constant.is_some().then_some(Change::Rewritten);
+            return Ok(Some(Sealed { doubtful, change, constant: constant.unwrap_or_default(), ..sealed }));
+        }
+        Ok(Some(Sealed { doubtful, ..sealed }))
     }
 
     /// A file that cannot be read now is left out, and not with it all others: a training can see to that for each of its
@@ -228,7 +229,8 @@ impl Sealer {
             }
             let sha256 = hash(disk, &file, stamp.bytes)?;
             let change = if is_log_name(path) { self.change(disk, path, stamp)? } else { self.mixing(path, stamp) };
-            Ok((disk.stamp(&file)? == stamp).then_some(Sealed { stamp, sha256, doubtful: false, change }))
+            let constant = if change == Some(Change::Rewritten) { self.constant(path) } else { Vec::new() };
+            Ok((disk.stamp(&file)? == stamp).then_some(Sealed { stamp, sha256, doubtful: false, change, constant }))
         };
         read().or_else(|error: io::Error| match error.kind() {
             io::ErrorKind::NotFound => Ok(None),
@@ -241,6 +243,11 @@ impl Sealer {
     fn mixing(&self, path: &str, stamp: Stamp) -> Option<Change> {
         let before = self.record.files.get(path)?;
         before.change.filter(|change| *change != Change::Replaced || before.stamp.inode != stamp.inode)
+    }
+
+    /// The parts of a file that were found to be the same in two versions.
+    fn constant(&self, path: &str) -> Vec<Part> {
+        self.record.files.get(path).map(|before| before.constant.clone()).unwrap_or_default()
     }
 
     /// How a file has changed since it was sealed before. A log may be begun again by each attempt, and is no state for
