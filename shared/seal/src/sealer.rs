@@ -110,38 +110,42 @@ impl Sealer {
         self.reserve(disk);
         // Most rounds find nothing new, and need no look at the processes.
         let at_rest = LazyCell::new(|| AtEnd::new(open(), now_ns, false));
-        let (mut files, mut has_replaced) = (BTreeMap::new(), false);
+        let (mut changed, mut has_replaced) = (BTreeMap::new(), false);
         let found = walk(disk, &self.checkpoints)?;
         for (path, &stamp) in &found {
-            let path = path.clone();
-            has_replaced |= self.note_replaced(&path, stamp);
-            let is_closed = || !at_rest.was_writing(disk, &self.checkpoints.join(&path), stamp);
-            let before = self.record.files.get(&path).cloned();
-            let known = before.as_ref().filter(|sealed| sealed.stamp == stamp);
-            let sealed = match known {
-                // The command has run on from it; of several with numbers, it may have been another.
-                Some(known) => Some(Sealed { doubtful: known.doubtful && is_numbered(&path), ..known.clone() }),
-                None if is_closed()
-                    && !self.is_emptied(&path, stamp.bytes)
-                    && (rests(stamp, quiet.max(TICK), now_ns)
-                        || (is_due(before.as_ref(), now_ns)
-                            && rests(stamp, TICK, now_ns)
-                            && self.is_complete(disk, &path)
-                            && !self.counts_another(disk, &found, &path))) =>
-                {
-                    let sealed = self.seal_whole(disk, &path, stamp);
-                    self.or_leave_out(&path, sealed)?
-                }
-                None => None,
+            has_replaced |= self.note_replaced(path, stamp);
+            let is_closed = || !at_rest.was_writing(disk, &self.checkpoints.join(path), stamp);
+            let before = self.record.files.get(path);
+            let is_resting = rests(stamp, quiet.max(TICK), now_ns);
+            let may_be_sealed = || {
+                let is_early = || {
+                    is_due(before, now_ns)
+                        && rests(stamp, TICK, now_ns)
+                        && self.is_complete(disk, path)
+                        && !self.counts_another(disk, &found, path)
+                };
+                is_closed() && !self.is_emptied(path, stamp.bytes) && (is_resting || is_early())
             };
-            // What it was stays said until it is known what it has become.
-            if let Some(sealed) = sealed.or(before) {
-                files.insert(path, sealed);
+            match before.filter(|sealed| sealed.stamp == stamp) {
+                // The command has run on from it; of several with numbers, it may have been another.
+                Some(known) if known.doubtful && !is_numbered(path) => {
+                    changed.insert(path.clone(), Sealed { doubtful: false, ..known.clone() });
+                }
+                None if may_be_sealed() => {
+                    let sealed = self.seal_whole(disk, path, stamp, !is_resting);
+                    changed.extend(self.or_leave_out(path, sealed)?.map(|sealed| (path.clone(), sealed)));
+                }
+                Some(_) | None => {}
             }
         }
-        if files == self.record.files && !has_replaced {
+        let is_gone = |path: &String| !found.contains_key(path);
+        if changed.is_empty() && !has_replaced && !self.record.files.keys().any(is_gone) {
             return Ok(false);
         }
+        // What a file was stays said until it is known what it has become.
+        let mut files = self.record.files.clone();
+        files.retain(|path, _| !is_gone(path));
+        files.extend(changed);
         let groups = self.groups(&files);
         self.keep(disk, &files, &groups, now_ns);
         let mut record = Record { files, ..self.record.clone() };
@@ -162,7 +166,10 @@ impl Sealer {
     /// Notes where this attempt has put another file in the place of one that was sealed; whether that is new. The inodes
     /// of other attempts say nothing: a copy has others, and so has a version that is put back.
     fn note_replaced(&mut self, path: &str, stamp: Stamp) -> bool {
-        let before = self.inodes.insert(path.to_owned(), stamp.inode);
+        let before = match self.inodes.get_mut(path) {
+            Some(before) => Some(std::mem::replace(before, stamp.inode)),
+            None => self.inodes.insert(path.to_owned(), stamp.inode),
+        };
         if before.is_none_or(|before| before == stamp.inode) || is_log_name(path) {
             return false;
         }
@@ -184,9 +191,9 @@ impl Sealer {
             && beside.any(|(other, stamp)| has_content(disk, &self.checkpoints.join(other), other, stamp.bytes))
     }
 
-    /// `None` for what is incomplete by its format, too.
-    fn seal_whole(&self, disk: &dyn Disk, path: &str, stamp: Stamp) -> io::Result<Option<Sealed>> {
-        if looks_torn(disk, &self.checkpoints.join(path), stamp.bytes)? {
+    /// `None` for what is incomplete by its format, too, if it is not known that it `is_whole`.
+    fn seal_whole(&self, disk: &dyn Disk, path: &str, stamp: Stamp, is_whole: bool) -> io::Result<Option<Sealed>> {
+        if !is_whole && looks_torn(disk, &self.checkpoints.join(path), stamp.bytes)? {
             return Ok(None);
         }
         let doubtful = self.is_left_over(disk, path, stamp)?;
