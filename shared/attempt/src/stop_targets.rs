@@ -40,10 +40,8 @@ pub(crate) fn targets(root: i32, tree: &Tree, signal: Signal) -> Vec<Target> {
 struct Started<'a> {
     /// What it is there for.
     commands: Vec<&'a Process>,
-    /// What it has started besides.
-    helpers: Vec<&'a Process>,
-    /// Whether the helpers are known to be no trainings.
-    is_certain: bool,
+    /// What it has started besides, and whether each is known to be no training.
+    helpers: Vec<(&'a Process, bool)>,
 }
 
 impl<'a> Tree<'a> {
@@ -58,23 +56,24 @@ impl<'a> Tree<'a> {
         if handles && !is_shell {
             return vec![itself];
         }
-        let Started { commands, helpers, is_certain } = self.started_by(process);
+        let Started { commands, helpers } = self.started_by(process);
         path.push(pid);
-        let mut below_all = |children: &[&Process]| -> Vec<Target> {
-            children.iter().flat_map(|child| self.branch(child.id.pid, signal, path)).collect()
-        };
-        let (mut found, beside) = (below_all(&commands), below_all(&helpers));
+        let mut below = |child: &Process| self.branch(child.id.pid, signal, path);
+        let mut found: Vec<_> = commands.into_iter().flat_map(&mut below).collect();
+        let beside: Vec<_> = helpers.into_iter().map(|(child, is_certain)| (below(child), is_certain)).collect();
         path.pop();
         if handles {
             // Between fork and exec, a command has its shell's handlers.
             found.retain(|target| !self.is_copy(target.id, process));
         }
-        let is_helper = is_certain || has_training(&found);
-        found.extend(beside.into_iter().map(|target| Target {
-            is_helper: is_helper || target.is_helper,
-            is_certain: is_certain || target.is_certain,
-            ..target
-        }));
+        let has_command = has_training(&found);
+        for (targets, is_certain) in beside {
+            found.extend(targets.into_iter().map(|target| Target {
+                is_helper: is_certain || has_command || target.is_helper,
+                is_certain: is_certain || target.is_certain,
+                ..target
+            }));
+        }
         if handles && !has_training(&found) {
             found.push(itself);
         }
@@ -104,10 +103,14 @@ impl<'a> Tree<'a> {
         // The members of a pipeline are started in the order of their output.
         for child in children.into_iter().rev().filter(|child| child.id != command.id) {
             let belongs = |to: &&Process| child.is_like(to) || (self.reads)(to, child) || (self.reads)(child, to);
-            let group = if commands.iter().any(belongs) { &mut commands } else { &mut helpers };
-            group.push(child);
+            if commands.iter().any(belongs) {
+                commands.push(child);
+            } else {
+                let is_certain = is_certain && (!process.is_shell() || !self.outdoes(child, command));
+                helpers.push((child, is_certain));
+            }
         }
-        Started { commands, helpers, is_certain }
+        Started { commands, helpers }
     }
 
     /// Whether `process`, which does not handle the signal and does not wait in the kernel, is there to launch `child`:
@@ -115,6 +118,12 @@ impl<'a> Tree<'a> {
     /// training that has started a helper does more than that.
     fn launches(&self, process: &Process, child: &Process) -> bool {
         child.is_other_than(process) && !process.work.is_much_more_than(self.work(child))
+    }
+
+    /// Whether `child`, which runs in the background of a shell, may be the training, and `command` its monitor.
+    fn outdoes(&self, child: &Process, command: &Process) -> bool {
+        let (child, command) = (self.work(child), self.work(command));
+        child.is_much_more_than(command) && !command.is_much_more_than(child)
     }
 
     /// Whether a child of `parent` is a copy of it.

@@ -195,6 +195,8 @@ mod tests {
         let training = || Process::new(3, 1, "python3").handling(&[Signal::TERM]).that_did(work);
         let certain = [shell(), server.clone(), training()];
         let uncertain = [shell(), server.clone(), training().in_background()];
+        // What has done so much may be the training.
+        let busy = [shell(), server.clone().that_did(Work { ticks: 9000, writes: 400, bytes: 9000 }), training()];
         for (processes, elapsed, writing, expected) in [
             (&certain, 97, 0, false),
             (&certain, 98, 0, true),
@@ -204,6 +206,8 @@ mod tests {
             (&certain, 50, 90, true),
             (&uncertain, 49, 0, false),
             (&uncertain, 50, 0, true),
+            (&busy, 49, 0, false),
+            (&busy, 50, 0, true),
         ] {
             let mut stopping = Stopping::new(1, Signal::TERM, Duration::from_secs(100));
             let (elapsed, writing) = (Duration::from_secs(elapsed), Duration::from_secs(writing));

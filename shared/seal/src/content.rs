@@ -81,9 +81,10 @@ pub(crate) fn read_pair(
     mut take: impl FnMut(&[u8], &[u8]),
 ) -> io::Result<()> {
     let other = disk.open(other)?;
-    let mut buffer = vec![0; READ_BYTES];
+    let bytes = other.bytes()?;
+    let mut buffer = buffer(bytes);
     let mut offset = 0;
-    read_pieces(disk, one, other.bytes()?, |piece| {
+    read_pieces(disk, one, bytes, |piece| {
         let mut filled = 0;
         while filled < piece.len() {
             match other.read_at(&mut buffer[filled..piece.len()], offset + filled as u64) {
@@ -99,10 +100,10 @@ pub(crate) fn read_pair(
 /// Reads the first `bytes` of a file piece by piece.
 fn read_pieces(disk: &dyn Disk, path: &Path, bytes: u64, mut take: impl FnMut(&[u8])) -> io::Result<()> {
     let content = disk.open(path)?;
-    let mut buffer = vec![0; READ_BYTES];
+    let mut buffer = buffer(bytes);
     let mut offset = 0;
     while offset < bytes {
-        let most = usize::try_from(bytes - offset).unwrap_or(usize::MAX).min(READ_BYTES);
+        let most = usize::try_from(bytes - offset).unwrap_or(usize::MAX).min(buffer.len());
         let count = content.read_at(&mut buffer[..most], offset)?;
         if count == 0 {
             break;
@@ -111,6 +112,11 @@ fn read_pieces(disk: &dyn Disk, path: &Path, bytes: u64, mut take: impl FnMut(&[
         offset += count as u64;
     }
     Ok(())
+}
+
+/// For a file of so many bytes: most files are small, and there are many.
+fn buffer(bytes: u64) -> Vec<u8> {
+    vec![0; usize::try_from(bytes).unwrap_or(usize::MAX).min(READ_BYTES)]
 }
 
 /// SHA-256 of the first `bytes` of a file, in hexadecimal digits.

@@ -15,7 +15,7 @@ use crate::disk::{Disk, is_full};
 use crate::files::{has_all, kinds, walk};
 use crate::groups::Groups;
 use crate::logs::{Change, may_be_log};
-use crate::record::{Record, Sealed};
+use crate::record::{Part, Record, Sealed};
 
 /// The folder of what is kept.
 const KEPT: &str = "kept";
@@ -24,6 +24,8 @@ const KEPT: &str = "kept";
 const BEGUN: &str = "begun";
 /// The smallest part of a file that a device writes as a whole or not at all.
 const SECTOR: usize = 512;
+/// So many parts of a file are noted as constant.
+const MOST_PARTS: usize = 32;
 
 /// Files that are kept, by path below `checkpoints/`.
 pub(crate) type Kept = BTreeMap<String, Sealed>;
@@ -123,7 +125,8 @@ pub(crate) fn versions<'a>(record: &'a Record, own: &Path, path: &str) -> Vec<(P
 
 /// Whether the file at `path` has parts of an earlier version in it, or is the beginning of it: sectors that a lost
 /// instance had not written out, or an end. A file that has only grown is not, nor is a log that was begun again, nor one
-/// that the training replaces by another file, nor one of which complete versions have parts in common.
+/// that the training replaces by another file. Sectors that were the same in two complete versions, such as a header or
+/// padding, show nothing: only those count that had changed between them.
 pub(crate) fn is_mixed(
     disk: &dyn Disk,
     checkpoints: &Path,
@@ -134,48 +137,84 @@ pub(crate) fn is_mixed(
     let file = checkpoints.join(path);
     let change = record.and_then(|record| record.change(path));
     let versions = record.map(|record| versions(record, own, path)).unwrap_or_default();
-    let shows_nothing = matches!(change, Some(Change::Replaced | Change::Alike));
-    if versions.is_empty() || shows_nothing || may_be_log(path, change) || !disk.may_mix(&file)? {
+    let constant = record.and_then(|record| record.files.get(path)).map_or(&[][..], |sealed| &sealed.constant);
+    if versions.is_empty() || change == Some(Change::Replaced) || may_be_log(path, change) || !disk.may_mix(&file)? {
         return Ok(false);
     }
     for (version, sealed) in versions {
         // A version that is itself overwritten shows nothing.
-        if shares_sectors(disk, &file, &version)? && is_intact(disk, &version, sealed)? {
+        if shares_sectors(disk, &file, &version, constant)? && is_intact(disk, &version, sealed)? {
             return Ok(true);
         }
     }
     Ok(false)
 }
 
-/// Whether a complete version of the file at `path` has parts of the kept version, which is complete, too. Both as sealed.
-/// Absent where nothing is to be compared.
-pub(crate) fn likeness(
+/// The parts that a complete version of the file at `path` has in common with the kept version, which is complete, too. Both
+/// as sealed. Absent where nothing is to be compared.
+pub(crate) fn constant_parts(
     disk: &dyn Disk,
     checkpoints: &Path,
     own: &Path,
     path: &str,
     (sealed, kept): (&Sealed, Option<&Sealed>),
-) -> io::Result<Option<Change>> {
+) -> io::Result<Option<Vec<Part>>> {
     let file = checkpoints.join(path);
     let differs = kept.is_some_and(|kept| !kept.doubtful && kept.sha256 != sealed.sha256);
     if !differs || !disk.may_mix(&file)? {
         return Ok(None);
     }
-    let is_alike = shares_sectors(disk, &file, &kept_path(own, path))?;
-    Ok(Some(if is_alike { Change::Alike } else { Change::Rewritten }))
-}
-
-/// Whether some parts of a file are those of `version`, and others are not.
-fn shares_sectors(disk: &dyn Disk, file: &Path, version: &Path) -> io::Result<bool> {
-    let Ok(before) = disk.stamp(version) else { return Ok(false) };
-    let (mut has_same, mut has_other) = (false, disk.stamp(file)?.bytes < before.bytes);
-    read_pair(disk, file, version, |now, before| {
-        for (now, before) in now.chunks(SECTOR).zip(before.chunks(SECTOR)) {
-            has_same |= now == before;
-            has_other |= now != before;
+    let mut parts = Vec::<Part>::new();
+    compare(disk, &file, &kept_path(own, path), |part, is_same| {
+        match parts.last_mut().filter(|last| last.1 == part.0) {
+            _ if !is_same => {}
+            Some(last) => last.1 = part.1,
+            None => parts.push(part),
         }
     })?;
+    Ok(Some(joined(parts)))
+}
+
+/// At most [`MOST_PARTS`]: those with the least between them become one. A mix that lies between them alone is not noticed
+/// then. Of a file that has its constant parts all over, a bitmap would be needed, of which the record has no room.
+fn joined(parts: Vec<Part>) -> Vec<Part> {
+    let mut between: Vec<u64> = parts.windows(2).map(|pair| pair[1].0 - pair[0].1).collect();
+    between.sort_unstable_by(|one, other| other.cmp(one));
+    let Some(least) = between.get(MOST_PARTS - 1) else { return parts };
+    let mut joined = Vec::<Part>::new();
+    for part in parts {
+        match joined.last_mut().filter(|last| part.0 - last.1 <= *least) {
+            Some(last) => last.1 = part.1,
+            None => joined.push(part),
+        }
+    }
+    joined
+}
+
+/// Whether some parts of a file are those of `version`, and others are not. Those that are `constant` do not count.
+fn shares_sectors(disk: &dyn Disk, file: &Path, version: &Path, constant: &[Part]) -> io::Result<bool> {
+    let Ok(before) = disk.stamp(version) else { return Ok(false) };
+    let (mut has_same, mut has_other) = (false, disk.stamp(file)?.bytes < before.bytes);
+    let mut constant = constant.iter().peekable();
+    compare(disk, file, version, |part, is_same| {
+        while constant.next_if(|constant| constant.1 <= part.0).is_some() {}
+        let is_constant = constant.peek().is_some_and(|constant| constant.0 <= part.0);
+        has_same |= is_same && !is_constant;
+        has_other |= !is_same;
+    })?;
     Ok(has_same && has_other)
+}
+
+/// Looks at each sector of two files: where it is, and whether it is the same in both.
+fn compare(disk: &dyn Disk, file: &Path, version: &Path, mut look: impl FnMut(Part, bool)) -> io::Result<()> {
+    let mut at = 0;
+    read_pair(disk, file, version, |now, before| {
+        for (now, before) in now.chunks(SECTOR).zip(before.chunks(SECTOR)) {
+            let end = at + now.len() as u64;
+            look((at, end), now == before);
+            at = end;
+        }
+    })
 }
 
 /// Where the kept version of a file lies.

@@ -22,10 +22,6 @@ pub(crate) enum Change {
     /// none of its sectors. Not noted of a file that is named like a log.
     #[serde(rename = "replaced")]
     Replaced,
-    /// It was written again, and some sectors are the same in two complete versions, such as those of HDF5's headers. Not
-    /// noted of a file that is named like a log.
-    #[serde(rename = "alike")]
-    Alike,
 }
 
 /// Whether a file is known to be a log: it is never put aside, and no version of it is kept.

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize};
 use spotsweep_protocol::claim::Seal;
 
 use crate::Say;
@@ -42,7 +43,7 @@ pub(crate) struct Record {
     pub(crate) begun: BTreeMap<String, Sealed>,
     /// The checkpoints that the training failed on since it last made progress. An older runner wrote `failed`, of another
     /// form.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "known_ones", skip_serializing_if = "Vec::is_empty")]
     pub(crate) failures: Vec<Failed>,
 }
 
@@ -65,8 +66,25 @@ pub(crate) struct Sealed {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) doubtful: bool,
     /// How the file has changed between two seals, as far as that matters.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
     pub(crate) change: Option<Change>,
+    /// Where two complete versions were the same, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) constant: Vec<Part>,
+}
+
+/// From one place in a file to another, in bytes.
+pub(crate) type Part = (u64, u64);
+
+/// What this version knows. Another one may write more, which must not cost the whole seal.
+fn known<'de, T: DeserializeOwned, D: Deserializer<'de>>(from: D) -> Result<Option<T>, D::Error> {
+    Ok(serde_json::from_value(serde_json::Value::deserialize(from)?).ok())
+}
+
+/// The same of several.
+fn known_ones<'de, T: DeserializeOwned, D: Deserializer<'de>>(from: D) -> Result<Vec<T>, D::Error> {
+    let all = Vec::<serde_json::Value>::deserialize(from)?;
+    Ok(all.into_iter().filter_map(|one| serde_json::from_value(one).ok()).collect())
 }
 
 impl Record {

@@ -60,7 +60,7 @@ impl Sealer {
             aside,
             say,
         };
-        let newest = workspace.put_right(&judged, is_sealed)?;
+        let (newest, counters) = workspace.put_right(&judged, is_sealed)?;
         if is_disk {
             disk.sync_all(point)?;
         }
@@ -73,7 +73,8 @@ impl Sealer {
             sealed.entry(path.clone()).or_insert_with(|| before.clone());
         }
         // No longer the last word: the command may change what is sealed.
-        let record = Record { attempt, last: false, files: sealed, ..seal };
+        let mut record = Record { attempt, last: false, files: sealed, ..seal };
+        record.kept.retain(|path, _| !counters.contains(path));
         let unread = BTreeSet::new();
         let mut sealer = Self {
             checkpoints,
@@ -115,26 +116,28 @@ struct Workspace<'a> {
 type Written = (Option<i64>, String);
 
 impl Workspace<'_> {
-    /// Puts torn checkpoints aside, and kept ones in the places of what is torn or gone. The newest one then.
-    fn put_right(&self, judged: &Judgement, is_sealed: bool) -> io::Result<Option<String>> {
-        let (newest, of_text) = self.put_torn_aside(judged)?;
+    /// Puts torn checkpoints aside, and kept ones in the places of what is torn or gone. The newest one then, and the texts
+    /// that count what is lost: their kept versions are of no use.
+    fn put_right(&self, judged: &Judgement, is_sealed: bool) -> io::Result<(Option<String>, Vec<String>)> {
+        let (newest, of_text, counters) = self.put_torn_aside(judged)?;
         let last = newest.as_ref().map(|(modified, name)| (name.as_str(), modified.unwrap_or(i64::MIN)));
         let Self { disk, checkpoints, own, seal, groups, ref aside, .. } = *self;
-        let back = restore_removed(disk, [checkpoints, own, aside], &seal.kept, groups, last)?;
+        let mut kept = seal.kept.clone();
+        kept.retain(|path, _| !counters.contains(path));
+        let back = restore_removed(disk, [checkpoints, own, aside], &kept, groups, last)?;
         let mut newest = newest.map(|(_, name)| name);
         if let Some(back) = back {
             (self.say)(&format!("checkpoint {} was removed before a newer one was complete: it is back", back.name));
             newest = newest.filter(|_| back.is_older).or(Some(back.name));
         }
         if let Some(newest) = newest.as_ref().filter(|_| is_sealed) {
-            Pointers { disk, checkpoints, own, kept: &seal.kept, groups, sealed: &judged.sealed, aside }
-                .repair(newest)?;
+            Pointers { disk, checkpoints, own, kept: &kept, groups, sealed: &judged.sealed, aside }.repair(newest)?;
         }
-        Ok(newest.or(of_text.map(|(_, name)| name)))
+        Ok((newest.or(of_text.map(|(_, name)| name)), counters))
     }
 
-    /// The newest checkpoint after that, and the newest of text.
-    fn put_torn_aside(&self, judged: &Judgement) -> io::Result<(Option<Written>, Option<Written>)> {
+    /// The newest checkpoint after that, the newest of text, and the texts that have gone aside as they count what is lost.
+    fn put_torn_aside(&self, judged: &Judgement) -> io::Result<(Option<Written>, Option<Written>, Vec<String>)> {
         let modified = |name: &String| {
             let members = self.files.iter().filter(|(path, _)| self.groups.name(path) == name);
             members.map(|(_, stamp)| stamp.modified_ns).max()
@@ -170,11 +173,12 @@ impl Workspace<'_> {
         }
         self.put_partners_back(&all_back)?;
         lost.retain(|path| !all_back.contains_key(path));
-        for path in counters_beside(self.disk, self.checkpoints, self.seal, self.groups, (self.files, &lost)) {
-            (self.say)(&note(&path, Partner::Ahead));
-            put_aside(self.disk, self.checkpoints, &self.aside, &path)?;
+        let counters = counters_beside(self.disk, self.checkpoints, self.seal, self.groups, (self.files, &lost));
+        for path in &counters {
+            (self.say)(&note(path, Partner::Ahead));
+            put_aside(self.disk, self.checkpoints, &self.aside, path)?;
         }
-        Ok((newest, of_text))
+        Ok((newest, of_text, counters))
     }
 
     /// Puts back what belongs to the files that went `back`.

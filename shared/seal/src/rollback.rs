@@ -22,6 +22,7 @@ use crate::pointers::{Pointers, names_of_latest};
 use crate::record::Sealed;
 use crate::sealer::Sealer;
 use crate::shape::shape;
+use crate::together::{Partner, counters_beside, note};
 
 /// A trial whose training fails on so many checkpoints in a row fails with the training's own reason.
 const MOST: usize = 4;
@@ -265,7 +266,7 @@ impl Sealer {
 
     /// Puts aside what was written after the checkpoint `before` the `newest` one: everything where there is none.
     fn put_newer_aside(
-        &self,
+        &mut self,
         scene: &Scene<'_>,
         newest: &Group,
         before: Option<(&str, i64)>,
@@ -294,6 +295,7 @@ impl Sealer {
                 self.move_aside(disk, failed, path)?;
             }
         }
+        self.put_counters_aside(scene, failed)?;
         // The other names of the checkpoint's one file.
         let is_file = |path: &str| files.contains_key(path) || self.record.kept.contains_key(path);
         let Some((before, _)) = before.filter(|(before, _)| is_file(before)) else { return Ok(()) };
@@ -305,6 +307,24 @@ impl Sealer {
             if !is_numbered(path) {
                 disk.hard_link(&self.checkpoints.join(before), &self.checkpoints.join(path))?;
             }
+        }
+        Ok(())
+    }
+
+    /// Puts aside the texts that count what has gone aside and is rewritten in place.
+    fn put_counters_aside(&mut self, scene: &Scene<'_>, failed: &mut Failed) -> io::Result<()> {
+        let Scene { disk, files, groups, checkpoints } = *scene;
+        let members = checkpoints.iter().flat_map(|(_, members)| members);
+        let aside = self.aside(failed);
+        let is_lost = |path: &&str| {
+            let is_state = has_content(disk, &aside.join(path), path, files[*path].bytes);
+            is_state && !groups.is_numbered(path) && disk.stamp(&self.checkpoints.join(path)).is_err()
+        };
+        let lost = members.copied().filter(is_lost).map(str::to_owned).collect();
+        for path in counters_beside(disk, &self.checkpoints, &self.record, groups, (files, &lost)) {
+            (self.say)(&note(&path, Partner::Ahead));
+            self.drop_kept(disk, &path);
+            self.move_aside(disk, failed, &path)?;
         }
         Ok(())
     }

@@ -17,10 +17,10 @@ use crate::at_end::AtEnd;
 use crate::content::{has_content, hash, is_small_text, is_whole, looks_torn};
 use crate::disk::{Disk, Stamp, is_about_all, is_full};
 use crate::files::walk;
-use crate::kept::{is_mixed, likeness};
+use crate::kept::{constant_parts, is_mixed};
 use crate::logs::{Change, is_log};
 use crate::names::{has_lost_all, is_log_name, is_numbered, is_pointer_name};
-use crate::record::{Record, Sealed};
+use crate::record::{Part, Record, Sealed};
 
 /// A file untouched for so long is taken to be whole while the command runs.
 pub const QUIET: Duration = Duration::from_secs(5);
@@ -110,38 +110,42 @@ impl Sealer {
         self.reserve(disk);
         // Most rounds find nothing new, and need no look at the processes.
         let at_rest = LazyCell::new(|| AtEnd::new(open(), now_ns, false));
-        let (mut files, mut has_replaced) = (BTreeMap::new(), false);
+        let (mut changed, mut has_replaced) = (BTreeMap::new(), false);
         let found = walk(disk, &self.checkpoints)?;
         for (path, &stamp) in &found {
-            let path = path.clone();
-            has_replaced |= self.note_replaced(&path, stamp);
-            let is_closed = || !at_rest.was_writing(disk, &self.checkpoints.join(&path), stamp);
-            let before = self.record.files.get(&path).cloned();
-            let known = before.as_ref().filter(|sealed| sealed.stamp == stamp);
-            let sealed = match known {
-                // The command has run on from it; of several with numbers, it may have been another.
-                Some(known) => Some(Sealed { doubtful: known.doubtful && is_numbered(&path), ..known.clone() }),
-                None if is_closed()
-                    && !self.is_emptied(&path, stamp.bytes)
-                    && (rests(stamp, quiet.max(TICK), now_ns)
-                        || (is_due(before.as_ref(), now_ns)
-                            && rests(stamp, TICK, now_ns)
-                            && self.is_complete(disk, &path)
-                            && !self.counts_another(disk, &found, &path))) =>
-                {
-                    let sealed = self.seal_whole(disk, &path, stamp);
-                    self.or_leave_out(&path, sealed)?
-                }
-                None => None,
+            has_replaced |= self.note_replaced(path, stamp);
+            let is_closed = || !at_rest.was_writing(disk, &self.checkpoints.join(path), stamp);
+            let before = self.record.files.get(path);
+            let is_resting = rests(stamp, quiet.max(TICK), now_ns);
+            let may_be_sealed = || {
+                let is_early = || {
+                    is_due(before, now_ns)
+                        && rests(stamp, TICK, now_ns)
+                        && self.is_complete(disk, path)
+                        && !self.counts_another(disk, &found, path)
+                };
+                is_closed() && !self.is_emptied(path, stamp.bytes) && (is_resting || is_early())
             };
-            // What it was stays said until it is known what it has become.
-            if let Some(sealed) = sealed.or(before) {
-                files.insert(path, sealed);
+            match before.filter(|sealed| sealed.stamp == stamp) {
+                // The command has run on from it; of several with numbers, it may have been another.
+                Some(known) if known.doubtful && !is_numbered(path) => {
+                    changed.insert(path.clone(), Sealed { doubtful: false, ..known.clone() });
+                }
+                None if may_be_sealed() => {
+                    let sealed = self.seal_whole(disk, path, stamp, !is_resting);
+                    changed.extend(self.or_leave_out(path, sealed)?.map(|sealed| (path.clone(), sealed)));
+                }
+                Some(_) | None => {}
             }
         }
-        if files == self.record.files && !has_replaced {
+        let is_gone = |path: &String| !found.contains_key(path);
+        if changed.is_empty() && !has_replaced && !self.record.files.keys().any(is_gone) {
             return Ok(false);
         }
+        // What a file was stays said until it is known what it has become.
+        let mut files = self.record.files.clone();
+        files.retain(|path, _| !is_gone(path));
+        files.extend(changed);
         let groups = self.groups(&files);
         self.keep(disk, &files, &groups, now_ns);
         let mut record = Record { files, ..self.record.clone() };
@@ -162,7 +166,10 @@ impl Sealer {
     /// Notes where this attempt has put another file in the place of one that was sealed; whether that is new. The inodes
     /// of other attempts say nothing: a copy has others, and so has a version that is put back.
     fn note_replaced(&mut self, path: &str, stamp: Stamp) -> bool {
-        let before = self.inodes.insert(path.to_owned(), stamp.inode);
+        let before = match self.inodes.get_mut(path) {
+            Some(before) => Some(std::mem::replace(before, stamp.inode)),
+            None => self.inodes.insert(path.to_owned(), stamp.inode),
+        };
         if before.is_none_or(|before| before == stamp.inode) || is_log_name(path) {
             return false;
         }
@@ -184,21 +191,22 @@ impl Sealer {
             && beside.any(|(other, stamp)| has_content(disk, &self.checkpoints.join(other), other, stamp.bytes))
     }
 
-    /// `None` for what is incomplete by its format, too.
-    fn seal_whole(&self, disk: &dyn Disk, path: &str, stamp: Stamp) -> io::Result<Option<Sealed>> {
-        if looks_torn(disk, &self.checkpoints.join(path), stamp.bytes)? {
+    /// `None` for what is incomplete by its format, too, if it is not known that it `is_whole`.
+    fn seal_whole(&self, disk: &dyn Disk, path: &str, stamp: Stamp, is_whole: bool) -> io::Result<Option<Sealed>> {
+        if !is_whole && looks_torn(disk, &self.checkpoints.join(path), stamp.bytes)? {
             return Ok(None);
         }
         let doubtful = self.is_left_over(disk, path, stamp)?;
         let Some(sealed) = self.seal_one(disk, path, stamp)? else { return Ok(None) };
         let kept = self.record.kept.get(path);
         // Once: both versions are read for that.
-        let likeness = || likeness(disk, &self.checkpoints, &self.own, path, (&sealed, kept)).unwrap_or(None);
-        let change = match sealed.change {
-            None if !is_log_name(path) && !is_small_text(disk, &self.checkpoints.join(path), stamp.bytes) => likeness(),
-            change => change,
-        };
-        Ok(Some(Sealed { doubtful, change, ..sealed }))
+        let is_unknown = sealed.change.is_none() && !is_log_name(path);
+        if is_unknown && !is_small_text(disk, &self.checkpoints.join(path), stamp.bytes) {
+            let constant = constant_parts(disk, &self.checkpoints, &self.own, path, (&sealed, kept)).unwrap_or(None);
+            let change = constant.is_some().then_some(Change::Rewritten);
+            return Ok(Some(Sealed { doubtful, change, constant: constant.unwrap_or_default(), ..sealed }));
+        }
+        Ok(Some(Sealed { doubtful, ..sealed }))
     }
 
     /// A file that cannot be read now is left out, and not with it all others: a training can see to that for each of its
@@ -228,7 +236,8 @@ impl Sealer {
             }
             let sha256 = hash(disk, &file, stamp.bytes)?;
             let change = if is_log_name(path) { self.change(disk, path, stamp)? } else { self.mixing(path, stamp) };
-            Ok((disk.stamp(&file)? == stamp).then_some(Sealed { stamp, sha256, doubtful: false, change }))
+            let constant = if change == Some(Change::Rewritten) { self.constant(path) } else { Vec::new() };
+            Ok((disk.stamp(&file)? == stamp).then_some(Sealed { stamp, sha256, doubtful: false, change, constant }))
         };
         read().or_else(|error: io::Error| match error.kind() {
             io::ErrorKind::NotFound => Ok(None),
@@ -241,6 +250,11 @@ impl Sealer {
     fn mixing(&self, path: &str, stamp: Stamp) -> Option<Change> {
         let before = self.record.files.get(path)?;
         before.change.filter(|change| *change != Change::Replaced || before.stamp.inode != stamp.inode)
+    }
+
+    /// The parts of a file that were found to be the same in two versions.
+    fn constant(&self, path: &str) -> Vec<Part> {
+        self.record.files.get(path).map(|before| before.constant.clone()).unwrap_or_default()
     }
 
     /// How a file has changed since it was sealed before. A log may be begun again by each attempt, and is no state for

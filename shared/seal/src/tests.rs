@@ -377,3 +377,23 @@ fn a_broken_seal_seals_nothing() {
         assert_eq!(bench.resume().1, Found { newest: Some("new".into()), ..Found::default() }, "{text}");
     }
 }
+
+/// A newer runner has written it.
+#[test]
+fn what_is_not_known_in_a_seal_does_not_cost_it() {
+    let unknown = [serde_json::json!("molten"), serde_json::json!({ "molten": [1] })];
+    for unknown in unknown {
+        let mut bench = Bench::new(true);
+        bench.write("model.bin", b"\xffcontent");
+        bench.seal(false);
+        let file = bench.folder.path().join(OWN).join("seal.json");
+        let mut record: serde_json::Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+        record["files"]["model.bin"]["change"] = unknown.clone();
+        record["kept"]["model.bin"]["change"] = unknown.clone();
+        record["failures"] = serde_json::json!([{ "name": "model.bin", "replaced": [unknown] }]);
+        fs::write(&file, record.to_string()).unwrap();
+        let (sealer, _) = bench.resume();
+        assert_eq!((sealer.record.files.len(), sealer.record.kept.len(), sealer.record.failures.len()), (1, 1, 0));
+        assert_eq!(sealer.record.change("model.bin"), None);
+    }
+}

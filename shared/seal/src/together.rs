@@ -13,7 +13,7 @@ use crate::disk::{Disk, Stamp};
 use crate::groups::{Groups, MOST_PAUSE_NS};
 use crate::kept::{Kept, is_intact, kept_path};
 use crate::logs::may_be_log;
-use crate::names::is_pointer_name;
+use crate::names::{is_pointer_name, stem};
 use crate::record::{InPlace, Record, Sealed};
 
 /// What is to be done about a file that lies beside one that went back.
@@ -60,7 +60,10 @@ pub(crate) fn partners(
 ) -> io::Result<Vec<(String, Partner)>> {
     let mut found = Vec::new();
     let back: Vec<_> = back.iter().filter(|(path, _)| !groups.is_numbered(path)).collect();
-    for path in files.keys() {
+    // Texts last: one may belong to a file that stays.
+    let is_short = |path: &&String| is_small_text(disk, &checkpoints.join(path), files[*path].bytes);
+    let (texts, others): (Vec<_>, Vec<_>) = files.keys().partition(is_short);
+    for path in others.into_iter().chain(texts) {
         let folder = Path::new(path).parent();
         let beside = || back.iter().filter(|(other, _)| *other != path && Path::new(other).parent() == folder);
         let file = checkpoints.join(path);
@@ -71,11 +74,15 @@ pub(crate) fn partners(
         let is_text = is_small_text(disk, &file, stamp.bytes);
         let are_of_one_seal = |sealed| beside().all(|other| record.are_of_one_seal((path, sealed), *other));
         let is_back = back.iter().find(|(other, _)| *other == path).map(|(_, sealed)| *sealed);
-        let is_ahead = |modified_ns: i64| {
-            beside().any(|(_, sealed)| modified_ns > sealed.stamp.modified_ns.saturating_add(MOST_PAUSE_NS))
+        let is_ahead = |modified_ns: i64| beside().any(|(_, sealed)| is_later(modified_ns, sealed.stamp.modified_ns));
+        let is_other = |other: &str| other != path && Path::new(other).parent() == folder;
+        let stays = |other: &str| {
+            let is_back = back.iter().map(|(path, _)| path.as_str()).any(|path| path == other);
+            let goes = found.iter().any(|(path, partner)| path == other && *partner != Partner::Unsure);
+            is_other(other) && !is_back && !goes
         };
         let partner = match is_back.or_else(|| record.kept.get(path)) {
-            _ if is_text && is_back.is_some() => None,
+            _ if is_text && (is_back.is_some() || counts_one(disk, checkpoints, files, path, &stays)) => None,
             Some(kept) if is_text && (are_of_one_seal(kept) || !is_ahead(kept.stamp.modified_ns)) => {
                 let is_newer = hash(disk, &file, stamp.bytes)? != kept.sha256;
                 let to = if is_intact(disk, &kept_path(own, path), kept)? { Partner::Back } else { Partner::Ahead };
@@ -100,6 +107,27 @@ pub(crate) fn partners(
     Ok(found)
 }
 
+/// Whether a text was written with a file that `stays`, and has a name that begins as that one's, such as `best_score.json`
+/// beside `best.pt`. Times alone do not show that: several files may be saved at once. Any other text goes with what went
+/// back, as it may count that: too old a score costs less than steps that no weights have seen.
+fn counts_one(
+    disk: &dyn Disk,
+    checkpoints: &Path,
+    files: &BTreeMap<String, Stamp>,
+    path: &str,
+    stays: &dyn Fn(&str) -> bool,
+) -> bool {
+    let modified_ns = files[path].modified_ns;
+    let is_at_once = |other: i64| !is_later(modified_ns, other) && !is_later(other, modified_ns);
+    files.iter().any(|(other, stamp)| {
+        stays(other)
+            && stem(path).starts_with(stem(other))
+            && is_at_once(stamp.modified_ns)
+            && disk.stamp(&checkpoints.join(other)).is_ok_and(|now| now == *stamp)
+            && has_content(disk, &checkpoints.join(other), other, stamp.bytes)
+    })
+}
+
 /// Whether a file may be one that is written again under its name, and no pointer or log.
 fn is_rewritten(record: &Record, groups: &Groups, path: &str) -> bool {
     !groups.is_numbered(path) && !is_pointer_name(path) && !may_be_log(path, record.change(path))
@@ -114,8 +142,8 @@ pub(crate) fn note(path: &str, partner: Partner) -> String {
     }
 }
 
-/// The short texts beside checkpoint files that are `lost`, where nothing else lies there that a training starts from: they
-/// count steps that no weights have seen.
+/// The short texts beside checkpoint files that are `lost`, which are newer than all else there that a training starts from:
+/// they may count steps that no weights have seen.
 pub(crate) fn counters_beside(
     disk: &dyn Disk,
     checkpoints: &Path,
@@ -126,15 +154,23 @@ pub(crate) fn counters_beside(
     let folder = |path: &str| Path::new(path).parent().map(Path::to_owned);
     let lost: BTreeSet<_> = lost.iter().map(|path| folder(path)).collect();
     let beside = files.keys().filter(|path| lost.contains(&folder(path)));
-    let there: Vec<_> =
-        beside.filter_map(|path| Some((path, disk.stamp(&checkpoints.join(path)).ok()?.bytes))).collect();
-    let is_state = |path: &str, bytes: u64| has_content(disk, &checkpoints.join(path), path, bytes);
-    let kept: BTreeSet<_> =
-        there.iter().filter(|(path, bytes)| is_state(path, *bytes)).map(|(path, _)| folder(path)).collect();
-    let is_counter = |path: &str, bytes: u64| {
+    let there: Vec<_> = beside.filter_map(|path| Some((path, disk.stamp(&checkpoints.join(path)).ok()?))).collect();
+    let mut newest = BTreeMap::new();
+    for (path, stamp) in &there {
+        if has_content(disk, &checkpoints.join(path), path, stamp.bytes) {
+            let newest = newest.entry(folder(path)).or_insert(i64::MIN);
+            *newest = stamp.modified_ns.max(*newest);
+        }
+    }
+    let is_counter = |path: &str, stamp: &Stamp| {
         is_rewritten(record, groups, path)
-            && !kept.contains(&folder(path))
-            && is_small_text(disk, &checkpoints.join(path), bytes)
+            && newest.get(&folder(path)).is_none_or(|left| is_later(stamp.modified_ns, *left))
+            && is_small_text(disk, &checkpoints.join(path), stamp.bytes)
     };
-    there.into_iter().filter(|(path, bytes)| is_counter(path, *bytes)).map(|(path, _)| path.clone()).collect()
+    there.into_iter().filter(|(path, stamp)| is_counter(path, stamp)).map(|(path, _)| path.clone()).collect()
+}
+
+/// Whether a file of one time was not saved with one of the `other`, but later.
+fn is_later(modified_ns: i64, other: i64) -> bool {
+    modified_ns > other.saturating_add(MOST_PAUSE_NS)
 }

@@ -140,6 +140,16 @@ fn a_launcher_that_does_not_wait_is_passed_over() {
     }
 }
 
+/// A training that has run for minutes.
+fn busy(process: Process) -> Process {
+    worked(process, 30_000, 400, 60_000)
+}
+
+/// It prints the load of the GPU now and then.
+fn monitor(pid: i32, handled: &[Signal]) -> Process {
+    worked(process(pid, 1, "nvidia-smi", handled, false), 20, 30, 900)
+}
+
 /// Processes, the trainings among them that get the signal, and the helpers that get it later.
 type Case = (&'static str, Vec<Process>, &'static [i32], &'static [i32]);
 
@@ -208,6 +218,40 @@ fn helpers_get_the_signal_later() {
             vec![python(1, 0, "run.py", NONE).waiting_for(2), python(2, 1, "m.py", NONE), training(3, TERM)],
             &[3],
             &[],
+        ),
+    ];
+    for (what, processes, trainings, helpers) in cases {
+        assert_eq!(found(&processes), (trainings.to_vec(), helpers.to_vec()), "{what}");
+    }
+}
+
+/// Where one of two did far more, that may be the training, though the other one is in the foreground.
+#[test]
+fn a_training_in_the_background_is_no_helper_of_its_monitor() {
+    let cases: [Case; 4] = [
+        (
+            "a monitor in the foreground",
+            vec![sh(NONE), server(2), busy(python(3, 1, "train.py", TERM)).in_background(), monitor(4, NONE)],
+            &[3],
+            &[2],
+        ),
+        (
+            "a monitor that handles the signal",
+            vec![sh(NONE), busy(python(2, 1, "train.py", TERM)).in_background(), monitor(3, TERM)],
+            &[3],
+            &[2],
+        ),
+        (
+            "a training that saves, beside a server that computes",
+            vec![sh(NONE), worked(server(2), 90_000, 9, 90), worked(python(3, 1, "train.py", NONE), 900, 90, 9000)],
+            &[],
+            &[2],
+        ),
+        (
+            "a monitor of a training without a handler",
+            vec![sh(NONE), server(2), busy(python(3, 1, "train.py", NONE)).in_background(), monitor(4, NONE)],
+            &[],
+            &[2],
         ),
     ];
     for (what, processes, trainings, helpers) in cases {

@@ -114,6 +114,28 @@ fn a_file_that_is_replaced_has_no_parts_of_the_version_before() {
     }
 }
 
+/// The first sectors are the same in each version, such as a header. Whether a lost instance has left a mix, the others show.
+#[test]
+fn a_file_with_a_constant_part_is_compared_by_its_other_parts() {
+    let version = |number: u8| [vec![0xff; 1024], vec![0x80 + number; 4096]].concat();
+    for sealed in 1..4 {
+        for (is_mixed, is_torn) in [(true, true), (false, sealed == 1)] {
+            let mut bench = Bench::new(true);
+            let (mut sealer, _) = bench.resume();
+            for number in 1..=sealed {
+                bench.write("latest.raw", &version(number));
+                assert!(sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap());
+            }
+            let mut next = version(7);
+            if is_mixed {
+                next[2048..].copy_from_slice(&version(sealed)[2048..]);
+            }
+            bench.write("latest.raw", &next);
+            assert_eq!(!bench.resume().1.torn.is_empty(), is_torn, "{sealed} sealed, mixed: {is_mixed}");
+        }
+    }
+}
+
 /// A save each second, as of a LightGBM model every ten rounds. An instance that is lost in the middle of one costs seconds.
 #[test]
 fn a_file_that_never_rests_is_sealed_again_and_again() {
@@ -148,19 +170,31 @@ fn a_counter_goes_back_with_the_weights_that_it_counts() {
     assert_eq!(found, ["{\"epoch\": 1}", "{\"epoch\": 2}"], "only the one beside it");
 }
 
-/// No version of the weights was kept, as of those above a GiB: the epoch beside them counts what is gone.
+/// No version of the weights was kept, as of those above a GiB: the epoch beside them counts what is gone, unless it may
+/// count other weights there.
 #[test]
 fn a_counter_goes_aside_where_its_weights_are_lost() {
-    for (other, is_left) in [(None, false), (Some("backup/best.weights"), true)] {
-        let mut bench = Bench::new(true);
-        let _unsealed = bench.resume();
-        bench.write("backup/training_metadata.json", b"{\"epoch\": 9}");
-        bench.write("state.json", b"{\"epoch\": 9}");
-        other.iter().for_each(|other| bench.write(other, &zip_of(b"7")));
-        bench.write("backup/latest.weights", &zip_of(b"9 and more")[..50]);
-        assert!(bench.resume().1.torn.contains(&"backup/latest.weights".to_owned()));
-        assert_eq!(bench.at("backup/training_metadata.json").exists(), is_left, "{other:?}");
-        assert!(bench.at("state.json").exists(), "it lies beside nothing that is lost");
+    for (other, age, is_left) in
+        [(None, 0, false), (Some("backup/best.weights"), 1, true), (Some("backup/best.weights"), 60, false)]
+    {
+        for is_sealed in [false, true] {
+            let mut bench = Bench::new(true);
+            let (mut sealer, _) = bench.resume();
+            other.iter().for_each(|other| bench.write(other, &zip_of(b"7")));
+            bench.clock += age;
+            bench.write("backup/training_metadata.json", b"{\"epoch\": 9}");
+            bench.write("state.json", b"{\"epoch\": 9}");
+            if is_sealed {
+                sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap();
+            }
+            bench.write("backup/latest.weights", &zip_of(b"9 and more")[..50]);
+            for attempt in 2..4 {
+                assert_eq!(bench.resume().1.torn.contains(&"backup/latest.weights".to_owned()), attempt == 2);
+                let shown = format!("{other:?}, {age} s older, sealed: {is_sealed}, attempt {attempt}");
+                assert_eq!(bench.at("backup/training_metadata.json").exists(), is_left, "{shown}");
+                assert!(bench.at("state.json").exists(), "it lies beside nothing that is lost");
+            }
+        }
     }
 }
 

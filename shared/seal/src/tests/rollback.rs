@@ -211,3 +211,32 @@ fn the_checkpoint_that_a_pointer_names_is_to_blame() {
         assert_eq!(named, "model_5.bin");
     }
 }
+
+/// Nothing is kept that could take the place of the weights. What is left is older than the epoch beside them.
+#[test]
+fn a_counter_goes_aside_with_the_weights_that_it_counts() {
+    for left in ["final.zip", "backup/best.zip"] {
+        let mut bench = trained(&[left], 0);
+        bench.clock += 60;
+        let weights = ["backup/latest.weights", "backup/training_metadata.json"];
+        weights.iter().for_each(|name| bench.write(name, name.as_bytes()));
+        bench.write(weights[0], &content(weights[0]));
+        bench.write("epoch.json", b"{\"epoch\": 9}");
+        let (mut sealer, _) = bench.resume();
+        sealer.begin(&bench.disk()).unwrap();
+        let rollback = sealer.roll_back(&bench.disk(), &failure("KeyError: 'lr'")).unwrap().unwrap();
+        assert_eq!((rollback.checkpoint.as_str(), rollback.to.as_deref()), (weights[0], Some(left)));
+        assert_eq!(weights.map(|name| bench.at(name).exists()), [false; 2], "{left} is left");
+        assert!(bench.at("epoch.json").exists(), "it lies beside nothing that is lost");
+        // So does the last checkpoint.
+        sealer.finish(&bench.disk(), &at_rest(), &IN_TIME).unwrap();
+        let (mut sealer, _) = bench.resume();
+        sealer.begin(&bench.disk()).unwrap();
+        assert!(sealer.roll_back(&bench.disk(), &failure("another")).unwrap().is_some());
+        assert_eq!(weights.map(|name| bench.at(name).exists()), [false; 2], "nothing is left");
+        for failed in sealer.record.failures.clone().into_iter().rev() {
+            sealer.put_back(&bench.disk(), &failed).unwrap();
+        }
+        assert_eq!(weights.map(|name| bench.at(name).exists()), [true; 2], "all is back");
+    }
+}

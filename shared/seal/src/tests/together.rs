@@ -91,3 +91,22 @@ fn a_rollback_takes_files_back_together() {
     assert_eq!(rollback.to.as_deref(), Some("its last sealed version"));
     assert_eq!(bench.versions(), [Some(1); 3]);
 }
+
+/// The best model is saved now and then, with its score. Only the newest version of each lies there.
+#[test]
+fn a_text_stays_with_the_file_that_it_clearly_belongs_to() {
+    for (text, is_left) in [("best_score.json", true), ("best.json", true), ("state.json", false), ("last.json", false)]
+    {
+        let mut bench = Bench::new(true);
+        let (mut sealer, _) = bench.resume();
+        bench.save_all(&mut sealer, &["last.pt"], 1);
+        bench.clock += 60;
+        bench.write("best.pt", &version("best.pt", 2));
+        bench.write(text, b"{\"epoch\": 2}");
+        bench.write("last.pt", &version("last.pt", 3)[..60]);
+        bench.resume();
+        assert!(fs::read(bench.at("last.pt")).unwrap() == version("last.pt", 1));
+        assert!(bench.at("best.pt").exists());
+        assert_eq!(bench.at(text).exists(), is_left, "{text}");
+    }
+}
