@@ -1,5 +1,5 @@
-//! How many trials may each go on from a snapshot of their own: as many are submitted within the limits, and the sweep's
-//! record stays small.
+//! How many trials of a sweep can each go on from a snapshot of their own: so many are submitted within the limits, and
+//! the sweep's record stays small.
 
 use std::time::Duration;
 
@@ -12,17 +12,17 @@ use spotsweep_world::ebs::{CreateSnapshot, CreateVolume};
 
 use crate::{account, deliver, put, records};
 
-/// Trials that have ended, and that are tried again.
+/// Number of trials that have ended and are retried.
 const COUNT: u32 = 10_000;
-/// Bytes of a record that is read with each event of its trials.
+/// Largest size in bytes of a record that is read with each event of its trials.
 const SMALL: usize = 8 << 10;
 
-/// Ids of so many completed snapshots.
+/// Makes so many completed snapshots, and returns their ids.
 fn snapshots(harness: &mut Harness, count: u32) -> Vec<String> {
     let request = CreateVolume { zone: account().zones[0].clone(), size_gib: Some(20), ..CreateVolume::default() };
     let volume = harness.cloud.world().create_volume(request).unwrap().id;
     let mut ids = Vec::new();
-    // EC2 takes five of a volume at a time.
+    // EC2 allows five pending snapshots of one volume.
     for _round in 0..count.div_ceil(5) {
         harness.pass(Duration::from_secs(1));
         for _snapshot in 0..5 {
@@ -34,7 +34,7 @@ fn snapshots(harness: &mut Harness, count: u32) -> Vec<String> {
     ids
 }
 
-/// A trial that has failed, of which this snapshot is kept.
+/// A failed trial of which this snapshot is kept.
 fn failed(of: &Sweep, like: &Trial, (index, snapshot): (u32, &String), harness: &Harness) -> Trial {
     let until = harness.now + Duration::from_secs(86_400);
     let volume = json!({ "operation": 1, "id": "vol-1", "zone": "us-east-1a", "origin": { "origin": "blank" },

@@ -1,4 +1,4 @@
-//! `spotsweep local` and `demo --code` by hand: instances that are taken away, and a running stack that stays as it is.
+//! Runs `spotsweep local` and `demo --code` by hand: instances are reclaimed, and a running stack stays as it is.
 
 use std::fs;
 use std::path::Path;
