@@ -96,7 +96,8 @@ impl Observed {
         let mut output = Vec::new();
         let reader = self.output.as_mut().expect("its output is read here");
         reader.read_to_end(&mut output).await.expect("its output can be read");
-        let pid = self.process.id().and_then(|pid| Pid::from_raw(pid.cast_signed())).expect("the process is not reaped yet");
+        let pid =
+            self.process.id().and_then(|pid| Pid::from_raw(pid.cast_signed())).expect("the process is not reaped yet");
         // The usage can be read until the process is reaped.
         let ended = move || waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
         tokio::task::spawn_blocking(ended).await.expect("the wait is not cut off").expect("it is our child");

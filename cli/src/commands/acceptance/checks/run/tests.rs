@@ -32,7 +32,7 @@ fn strike_on(kind: Kind, instance: &str) -> Strike {
     with_state(kind, state)
 }
 
-/// As it should be: trial 1 was stopped, trial 2 was killed.
+/// A good run, in which trial 1 was stopped and trial 2 was killed.
 fn good() -> Facts {
     let pace = Pace::LOCAL;
     let trial = |index| {
