@@ -1,5 +1,5 @@
-//! The live view of a sweep: reading ([`look`]), what that comes to ([`model`]), and drawing ([`draw`]), apart from
-//! each other, so that all but the first can be tested without anything that runs.
+//! The live view of a sweep, in three parts: reading ([`look`]), deriving what is shown ([`model`]), and drawing
+//! ([`draw`]). Tests of the last two need nothing that runs.
 
 mod blockers;
 pub(crate) mod draw;

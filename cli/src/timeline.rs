@@ -1,4 +1,4 @@
-//! A trial's history as a story: its audit log merged with what Batch says of its containers.
+//! A trial's history: its audit log, merged with what Batch says about its containers.
 
 mod brief;
 
@@ -12,28 +12,28 @@ use spotsweep_control_plane::trial::{Attempt, Trial};
 use crate::show;
 use spotsweep_protocol::words::{counted, duration};
 
-/// What the control plane knows of a trial.
+/// What the control plane knows about a trial.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct History {
     /// Its record.
     pub(crate) trial: Trial,
-    /// Its audit log, oldest first.
+    /// Its audit log, oldest entry first.
     pub(crate) entries: Vec<Audit>,
-    /// The metric that the sweep's trials are compared by.
+    /// The metric by which the sweep's trials are compared.
     pub(crate) metric: Option<String>,
 }
 
-/// One line of the story.
+/// One line of the history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Told {
     at: Timestamp,
-    /// The event's name; a container's own beginnings and ends are Batch's.
+    /// Name of the event. Starts and ends of containers are Batch's.
     event: String,
     text: String,
     quiet: bool,
 }
 
-/// A trial's attempts, for machines.
+/// A trial's attempts as JSON.
 pub(crate) fn attempts(trial: &Trial) -> Vec<Value> {
     let attempt = |(number, attempt): (&u32, &Attempt)| {
         json!({ "attempt": number, "zone": attempt.zone, "instance": attempt.instance,
@@ -45,7 +45,7 @@ pub(crate) fn attempts(trial: &Trial) -> Vec<Value> {
 }
 
 impl History {
-    /// Everything, for machines; `seconds` count from the first event.
+    /// The whole history as JSON. `seconds` count from the first event.
     pub(crate) fn json(&self) -> Value {
         let first = self.entries.first().map(|entry| entry.at);
         let seconds = |at: Timestamp| first.map_or(0.0, |first| at.duration_since(first).as_secs_f64());
@@ -65,7 +65,7 @@ impl History {
         })
     }
 
-    /// The whole story for people: a headline, the attempts, then one line an event worth telling.
+    /// The whole history for people: a headline, the attempts, then one line for each important event.
     pub(crate) fn text(&self) -> String {
         let mut text = self.headline();
         let mut lay_out = |rows: &[Vec<String>]| {
@@ -109,7 +109,7 @@ impl History {
         std::iter::once(header.into()).chain(self.trial.attempts.iter().map(row)).collect()
     }
 
-    /// The audit log and the containers' times, in order of time.
+    /// The audit log and the containers' times, in the order of time.
     fn told(&self) -> Vec<Told> {
         let of_log = self.entries.iter().map(|entry| {
             let follow = if entry.commands.is_empty() { String::new() } else { format!(" → {}", commands(entry)) };
@@ -130,7 +130,7 @@ impl History {
     }
 }
 
-/// What was decided; of a warning, which changes no stage, what it says.
+/// The decision, or the text of a warning, which changes no stage.
 fn answer(entry: &Audit) -> &str {
     match (&*entry.event, is_look(entry)) {
         ("interruption-noticed", true) => "EC2 is about to take the instance",
@@ -139,17 +139,17 @@ fn answer(entry: &Audit) -> &str {
     }
 }
 
-/// Whether the answer only names the stage: the fact has changed none.
+/// Whether the answer only names the stage, because the fact has not changed it.
 fn is_look(entry: &Audit) -> bool {
     entry.answer.starts_with("workspace ") || entry.answer.starts_with("unchanged")
 }
 
-/// Reports and second looks tell nothing by themselves.
+/// Reports and repeated looks are not important by themselves.
 fn is_quiet(entry: &Audit) -> bool {
     entry.event == "trial-reported" || (is_look(entry) && entry.commands.is_empty())
 }
 
-/// `create-volume, attach-volume`; repeated ones once.
+/// Text such as `create-volume, attach-volume`, without repetitions.
 fn commands(entry: &Audit) -> String {
     let mut names: Vec<&str> = entry.commands.iter().map(AsRef::as_ref).collect();
     names.dedup();
@@ -162,7 +162,8 @@ fn ending(attempt: &Attempt) -> String {
     parts.join(", ")
 }
 
-/// Time since the beginning, time since the line before, event, text; quiet ones in a row as one.
+/// The columns: time since the beginning, time since the line before, event, and text. Unimportant entries in a row
+/// become one.
 fn rows(told: &[Told]) -> Vec<Vec<String>> {
     let Some(begin) = told.first().map(|told| told.at) else { return Vec::new() };
     let seconds = |from: Timestamp, to: Timestamp| to.duration_since(from).as_secs_f64();
@@ -178,7 +179,7 @@ fn rows(told: &[Told]) -> Vec<Vec<String>> {
     rows
 }
 
-/// `3 trial-reported, 1 volume-seen`
+/// Text such as `3 trial-reported, 1 volume-seen`.
 fn folded(group: &[Told]) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for told in group {

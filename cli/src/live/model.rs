@@ -1,4 +1,4 @@
-//! What is shown of a sweep, worked out from one look after the other.
+//! Derives what is shown of a sweep from one look after another.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use super::zone::{Zone, zones};
 use super::{blockers, eta};
 use crate::progress::{Best, Figures};
 
-/// Happenings that can be scrolled back to.
+/// Number of events to which a person can scroll back.
 const MOST_HAPPENINGS: usize = 5_000;
 
 /// Everything that is shown.
@@ -27,30 +27,30 @@ pub(crate) struct Model {
     pub(crate) look: Look,
     /// Counts by state, and the best trial.
     pub(crate) figures: Figures,
-    /// Each trial's, by index.
+    /// State of each trial, by index.
     pub(crate) standings: Vec<Standing>,
-    /// What runs where.
+    /// What runs in each zone.
     pub(crate) zones: BTreeMap<String, Zone>,
-    /// The newest last.
+    /// Events so far, newest last.
     pub(crate) happenings: Vec<Happening>,
     /// The best value over time.
     pub(crate) best: Vec<(Timestamp, f64)>,
-    /// What it took so far.
+    /// Attempts, interruptions and lost time so far.
     pub(crate) toll: Toll,
-    /// What is waited for.
+    /// What the sweep waits for.
     pub(crate) blockers: Vec<String>,
-    /// What a person should know of the sweep: a sentence each.
+    /// Warnings about the sweep, a sentence each.
     pub(crate) warnings: Vec<String>,
     /// Seconds until the last trial has ended.
     pub(crate) seconds_left: Option<f64>,
-    /// What it has cost so far, and the same time on demand, in USD.
+    /// Cost so far, and that of the same time on demand, in USD.
     pub(crate) cost: Option<(f64, f64)>,
-    /// The best value of those that have succeeded.
+    /// The best value of the trials that have succeeded.
     leading: Option<f64>,
 }
 
 impl Model {
-    /// The first look, and all that has happened before.
+    /// The model of the first look, and all events before it.
     pub(crate) fn new(look: Look) -> (Self, Vec<Happening>) {
         let mut model = Self {
             figures: Figures::default(),
@@ -72,7 +72,7 @@ impl Model {
         (model, news)
     }
 
-    /// The next look, and what has happened since the last one, oldest first.
+    /// Takes the next look, and returns the events since the last one, oldest first.
     pub(crate) fn take(&mut self, look: Look) -> Vec<Happening> {
         let news = news(Some(&self.look), &look);
         self.look = look;
@@ -81,12 +81,12 @@ impl Model {
         news
     }
 
-    /// What ranks, where anything does.
+    /// How trials are ranked, if they are.
     fn ranking(&self) -> Option<Ranking> {
         self.look.sweep.plan.as_ref().and_then(|plan| ranking(plan, &self.look.trials))
     }
 
-    /// Adds to the happenings what only the whole sweep can tell: which trial is the best.
+    /// Adds to the events what only the whole sweep shows: which trial is the best.
     fn tell(&mut self, mut news: Vec<Happening>) -> Vec<Happening> {
         let has_repeats = self.look.sweep.plan.as_ref().is_some_and(|plan| plan.repeats.is_some());
         if let Some(by) = self.ranking() {
@@ -95,7 +95,7 @@ impl Model {
                     *value = trial.and_then(|index| value_of(&self.look.trials, index, &by));
                     *metric = value.map(|_| by.name.clone());
                     let leads = |value| self.leading.is_none_or(|leading| is_better(&by, value, leading));
-                    // Of repeated sets no single trial is the best.
+                    // If parameter sets are repeated, no single trial is the best.
                     *best = !has_repeats && value.is_some_and(leads);
                     self.leading = if *best { *value } else { self.leading };
                     self.best.extend((*best).then_some(()).and(*value).map(|value| (*at, value)));
@@ -128,28 +128,28 @@ impl Model {
         self.blockers = blockers::blockers(&self.look);
         self.warnings = texts(sweep, trials, *at);
         self.seconds_left = if self.look.is_over() { None } else { eta::seconds_left(total, trials, *at) };
-        // Without prices, as on the local stack, there is nothing to say.
+        // Without prices, as on the local stack, no cost is shown.
         let spent = sweep.spent.filter(|spent| spent.usd > 0.0 || spent.on_demand_usd > 0.0);
         self.cost = spent.map(|spent| (spent.usd, spent.on_demand_usd));
     }
 
-    /// When the last container ended, of a sweep that is over.
+    /// When the last container of an ended sweep ended.
     pub(crate) fn ended_at(&self) -> Option<Timestamp> {
         let ended = self.look.trials.iter().filter_map(Trial::stopped_at).max();
         ended.filter(|_| self.look.is_over())
     }
 
-    /// Seconds from the upload to a time; for a sweep that is over, to its end at most.
+    /// Seconds from the upload to a time. For an ended sweep it is at most the time to its end.
     pub(crate) fn elapsed(&self, at: Timestamp) -> f64 {
         self.look.sweep.seconds_until(self.ended_at().map_or(at, |ended| ended.min(at))).max(0.0)
     }
 
-    /// Whether every trial has succeeded, of a sweep that is over.
+    /// Whether every trial of an ended sweep has succeeded.
     pub(crate) fn is_good(&self) -> bool {
         self.look.is_over() && self.figures.trials > 0 && self.figures.succeeded == self.figures.trials
     }
 
-    /// One frame, for machines.
+    /// One frame as JSON.
     pub(crate) fn json(&self) -> Value {
         let Figures { trials, waiting, starting, running, succeeded, failed, cancelled, best, leader, .. } =
             &self.figures;
@@ -189,7 +189,7 @@ impl Model {
     }
 }
 
-/// Everything that has happened between two looks, oldest first.
+/// All events between two looks, oldest first.
 fn news(before: Option<&Look>, after: &Look) -> Vec<Happening> {
     let held: BTreeMap<u32, &Trial> =
         before.into_iter().flat_map(|look| &look.trials).map(|trial| (trial.index, trial)).collect();

@@ -1,11 +1,11 @@
-//! What a sweep took so far.
+//! Counts what interruptions have cost a sweep so far.
 
 use jiff::Timestamp;
 use spotsweep_control_plane::trial::Trial;
 
 use super::happening::{lost, ran_before};
 
-/// What a sweep took.
+/// Attempts, interruptions and lost time of a sweep.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Toll {
     /// Containers that were started.
@@ -14,12 +14,12 @@ pub(crate) struct Toll {
     pub(crate) interruptions: usize,
     /// Attempts in another zone than the one before.
     pub(crate) zone_moves: usize,
-    /// Between the end of one attempt and the start of the next one, those included that have yet to start.
+    /// Seconds between the end of one attempt and the start of the next one, which may still have to start.
     pub(crate) seconds_lost: f64,
 }
 
 impl Toll {
-    /// Of these trials, until now.
+    /// The sums for these trials, until now.
     pub(super) fn of(trials: &[Trial], now: Timestamp) -> Self {
         let mut toll = Self::default();
         for trial in trials {

@@ -1,4 +1,4 @@
-//! `spotsweep report A B`: two sweeps side by side.
+//! `spotsweep report A B`: compares two sweeps side by side.
 
 use std::collections::BTreeSet;
 
@@ -15,14 +15,14 @@ use crate::{out, show};
 use spotsweep_protocol::failure::{Context, Failure};
 use spotsweep_protocol::words::{dollars, duration, rounded};
 
-/// One of the two.
+/// One of the two sweeps.
 struct Side {
     model: Model,
-    /// Of its best trial.
+    /// Parameters of its best trial.
     parameters: Map<String, Value>,
 }
 
-/// Prints both.
+/// Prints both sweeps.
 pub(super) async fn compare(left: &Found, right: &Found, is_json: bool) -> Result<(), Failure> {
     let sides = [side(left).await?, side(right).await?];
     let json = |side: &Side| {

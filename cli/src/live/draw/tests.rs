@@ -4,7 +4,7 @@ use crate::live::samples::{at, interrupted, look, running, succeeded, trial};
 use crate::progress::Best;
 use spotsweep_control_plane::trial::{JobStatus, Trial};
 
-/// A sweep in its middle: one of each kind, and the rest waits.
+/// A sweep in its middle, with a trial of each state. The rest waits.
 fn model(total: u32) -> Model {
     let mut again = trial(3, JobStatus::Runnable);
     again.ended = 1;
