@@ -200,9 +200,9 @@ fn name_problem(upload: &Upload) -> Option<Problem> {
 
 /// The problems and warnings in a rejection, as `spotsweep validate` shows them.
 pub(crate) fn rejected(rejection: &Value) -> Rejected {
-    let problem = |told: &Value| {
-        let text = |field| told.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let number = |field| told.get(field).and_then(Value::as_u64).and_then(|number| u32::try_from(number).ok());
+    let problem = |entry: &Value| {
+        let text = |field| entry.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let number = |field| entry.get(field).and_then(Value::as_u64).and_then(|number| u32::try_from(number).ok());
         Problem {
             file: text("file"),
             line: number("line").unwrap_or(0),

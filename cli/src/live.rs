@@ -5,16 +5,16 @@ mod blockers;
 pub(crate) mod draw;
 mod eta;
 mod grid;
-mod happening;
 pub(crate) mod look;
+mod losses;
 pub(crate) mod model;
 mod queued;
 pub(crate) mod screen;
 mod spark;
-mod toll;
+mod watch_event;
 mod zone;
 
-pub(crate) use happening::Happening;
+pub(crate) use watch_event::WatchEvent;
 
 #[cfg(test)]
 pub(crate) mod samples;

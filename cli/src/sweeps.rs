@@ -36,7 +36,7 @@ pub(crate) async fn find(table: Table, wanted: &str) -> Result<Found, Failure> {
     let target = target::table(table.name).await?;
     let reader = Reader::new(&target.config, target.name.clone());
     let sweep = look_up(&reader, wanted).await.context(|| format!("cannot read the table {}", target.name))?;
-    Ok(told(Found { sweep: sweep?, reader, target }, wanted))
+    Ok(announced(Found { sweep: sweep?, reader, target }, wanted))
 }
 
 /// The only open sweep, if there is exactly one.
@@ -46,7 +46,7 @@ pub(crate) async fn only_open(table: Table) -> Result<Found, Failure> {
     let mut open = reader.open_sweeps().await.context(|| format!("cannot read the table {}", target.name))?;
     match open.pop() {
         None => Err(Failure::new("no sweep is open; `spotsweep watch latest` shows the newest one")),
-        Some(sweep) if open.is_empty() => Ok(told(Found { sweep, reader, target }, "")),
+        Some(sweep) if open.is_empty() => Ok(announced(Found { sweep, reader, target }, "")),
         Some(last) => {
             let ids: Vec<SweepId> = open.into_iter().chain([last]).map(|sweep| sweep.id).collect();
             Err(Failure::usage(format!("{} are open, name one: {}", counted(ids.len(), "sweep"), listed(&ids))))
@@ -107,7 +107,7 @@ fn listed(ids: &[SweepId]) -> String {
 }
 
 /// Prints the sweep's id, if only a part of it was typed.
-fn told(found: Found, wanted: &str) -> Found {
+fn announced(found: Found, wanted: &str) -> Found {
     if found.sweep.id.as_str() != wanted {
         out::note(format_args!("sweep {}", found.sweep.id));
     }
@@ -220,7 +220,7 @@ mod tests {
         let several = chosen("digits").unwrap_err().to_string();
         assert!(several.contains("2 sweeps") && several.contains(id(0).as_str()) && several.contains(id(1).as_str()));
         assert_eq!(chosen("long").unwrap_err().to_string(), "no sweep named `long`; `spotsweep ls` lists them");
-        for wanted in ["", "Nobody", "a b"] {
+        for wanted in ["", "Missing", "a b"] {
             assert!(chosen(wanted).is_err(), "{wanted}");
         }
     }

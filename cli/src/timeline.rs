@@ -25,7 +25,7 @@ pub(crate) struct History {
 
 /// One line of the history.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Told {
+struct Line {
     at: Timestamp,
     /// Name of the event. Starts and ends of containers are Batch's.
     event: String,
@@ -76,7 +76,7 @@ impl History {
             text.push('\n');
         };
         lay_out(&self.attempts());
-        lay_out(&rows(&self.told()));
+        lay_out(&rows(&self.lines()));
         for note in self.trial.notes() {
             text.push_str(&format!("note: {}\n", show::line(note)));
         }
@@ -110,13 +110,13 @@ impl History {
     }
 
     /// The audit log and the containers' times, in the order of time.
-    fn told(&self) -> Vec<Told> {
+    fn lines(&self) -> Vec<Line> {
         let of_log = self.entries.iter().map(|entry| {
             let follow = if entry.commands.is_empty() { String::new() } else { format!(" → {}", commands(entry)) };
             let text = format!("{}{follow}", answer(entry));
-            Told { at: entry.at, event: entry.event.to_string(), text, quiet: is_quiet(entry) }
+            Line { at: entry.at, event: entry.event.to_string(), text, quiet: is_quiet(entry) }
         });
-        let batch = |at, text| Told { at, event: "batch".to_owned(), text, quiet: false };
+        let batch = |at, text| Line { at, event: "batch".to_owned(), text, quiet: false };
         let of_batch = self.trial.attempts.iter().flat_map(|(number, attempt)| {
             let started = attempt.started_at.map(|at| batch(at, format!("the container of attempt {number} runs")));
             let ended = ending(attempt);
@@ -124,9 +124,9 @@ impl History {
                 attempt.stopped_at.map(|at| batch(at, format!("the container of attempt {number} ended: {ended}")));
             [started, stopped].into_iter().flatten()
         });
-        let mut told: Vec<Told> = of_log.chain(of_batch).collect();
-        told.sort_by_key(|told| told.at);
-        told
+        let mut lines: Vec<Line> = of_log.chain(of_batch).collect();
+        lines.sort_by_key(|line| line.at);
+        lines
     }
 }
 
@@ -164,11 +164,11 @@ fn ending(attempt: &Attempt) -> String {
 
 /// The columns: time since the beginning, time since the line before, event, and text. Unimportant entries in a row
 /// become one.
-fn rows(told: &[Told]) -> Vec<Vec<String>> {
-    let Some(begin) = told.first().map(|told| told.at) else { return Vec::new() };
+fn rows(lines: &[Line]) -> Vec<Vec<String>> {
+    let Some(begin) = lines.first().map(|line| line.at) else { return Vec::new() };
     let seconds = |from: Timestamp, to: Timestamp| to.duration_since(from).as_secs_f64();
     let (mut rows, mut last) = (Vec::new(), begin);
-    for group in told.chunk_by(|left, right| left.quiet && right.quiet) {
+    for group in lines.chunk_by(|left, right| left.quiet && right.quiet) {
         let (Some(head), Some(tail)) = (group.first(), group.last()) else { continue };
         let (event, text) =
             if head.quiet { (String::new(), folded(group)) } else { (head.event.clone(), head.text.clone()) };
@@ -180,10 +180,10 @@ fn rows(told: &[Told]) -> Vec<Vec<String>> {
 }
 
 /// Text such as `3 trial-reported, 1 volume-seen`.
-fn folded(group: &[Told]) -> String {
+fn folded(group: &[Line]) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for told in group {
-        *counts.entry(&told.event).or_default() += 1;
+    for line in group {
+        *counts.entry(&line.event).or_default() += 1;
     }
     let counts: Vec<String> = counts.iter().map(|(event, count)| format!("{count} {event}")).collect();
     format!("… {}", counts.join(", "))

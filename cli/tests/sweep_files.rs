@@ -147,10 +147,10 @@ fn every_command_explains_an_environment_that_is_left() {
             .env_remove("SPOTSWEEP_STACK")
             .output()
             .unwrap();
-        let told = stderr(&output);
-        assert_eq!(output.status.code(), Some(1), "{command:?}: {told}");
+        let message = stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{command:?}: {message}");
         for part in ["has ended", "spotsweep local env", &port.to_string()] {
-            assert!(told.contains(part), "{command:?} says nothing of {part}: {told}");
+            assert!(message.contains(part), "{command:?} says nothing of {part}: {message}");
         }
     }
 }

@@ -44,7 +44,7 @@ pub(crate) enum Local {
     /// Print the variables that let SDKs and tools reach the local stack
     #[command(after_help = "Example:\n  eval \"$(spotsweep local env)\"")]
     Env,
-    /// Host the local stack until told to stop (what `up` starts in the background)
+    /// Host the local stack until it is stopped (what `up` starts in the background)
     #[command(hide = true)]
     Serve(Up),
 }

@@ -20,7 +20,7 @@ use spotsweep_protocol::failure::{Context, FAILED, Failure};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Each event is handed to its function, and leaves the queue when the function has done its work. One that fails again
-stays where it is, with the reason told. Safe at any time: functions know what they have seen.
+stays where it is, and its reason is shown. Safe at any time: functions know what they have seen.
 
 Examples:
   spotsweep redrive --stack spotsweep --dry-run     what lies in the queues, and why

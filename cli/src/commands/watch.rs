@@ -10,7 +10,7 @@ use spotsweep_control_plane::sweep::spent::sentence;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::live::Happening;
+use crate::live::WatchEvent;
 use crate::live::draw::{View, clock, draw, text};
 use crate::live::look::{Look, Watcher, outcome};
 use crate::live::model::Model;
@@ -152,9 +152,9 @@ impl Looks<'_> {
 /// A line for each thing that happens.
 async fn lines(
     model: &mut Model,
-    first: Vec<Happening>,
+    first: Vec<WatchEvent>,
     mut looks: Looks<'_>,
-    line: fn(&Model, &Happening) -> String,
+    line: fn(&Model, &WatchEvent) -> String,
 ) -> Result<End, Failure> {
     let (mut news, mut in_trouble) = (first, false);
     loop {
@@ -181,12 +181,12 @@ async fn lines(
     }
 }
 
-fn json_line(_model: &Model, news: &Happening) -> String {
+fn json_line(_model: &Model, news: &WatchEvent) -> String {
     json!(news).to_string()
 }
 
 /// A line as in the demo: seconds since the file was dropped, and a sentence.
-fn plain_line(model: &Model, news: &Happening) -> String {
+fn plain_line(model: &Model, news: &WatchEvent) -> String {
     let seconds = model.look.sweep.seconds_until(news.at).max(0.0);
     format!("{seconds:>6.1} s  {}", news.text())
 }
@@ -205,7 +205,7 @@ async fn on_screen(model: &mut Model, mut looks: Looks<'_>) -> Result<End, Failu
                 if key == Key::Quit {
                     return Ok(End::Left);
                 }
-                turn(&mut view, key, model.happenings.len(), screen.height());
+                turn(&mut view, key, model.events.len(), screen.height());
             }
             next = looks.next() => match next? {
                 Next::Look(look) => {
@@ -225,7 +225,7 @@ async fn on_screen(model: &mut Model, mut looks: Looks<'_>) -> Result<End, Failu
 }
 
 /// Changes the view as a key asks for.
-fn turn(view: &mut View, key: Key, happenings: usize, height: usize) {
+fn turn(view: &mut View, key: Key, events: usize, height: usize) {
     let page = isize::try_from(height / 2).unwrap_or(isize::MAX);
     let by = match key {
         Key::Scroll(lines) => lines,
@@ -237,7 +237,7 @@ fn turn(view: &mut View, key: Key, happenings: usize, height: usize) {
         }
         Key::Quit | Key::Resized => return,
     };
-    view.scroll = view.scroll.saturating_add_signed(by).min(happenings.saturating_sub(1));
+    view.scroll = view.scroll.saturating_add_signed(by).min(events.saturating_sub(1));
 }
 
 /// Prints the summary of a sweep that has ended.
@@ -281,8 +281,9 @@ fn last_words(model: &Model, outcome: &Value) -> String {
         let place = show::line(format!("s3://{}/{}", sweep.upload.bucket, sweep.upload.rejected_key()));
         return format!("{}: rejected, {count}: see {place}", sweep.id);
     }
-    let (toll, time) = (&model.toll, clock(model.elapsed(model.look.at)));
-    let (interruptions, attempts) = (counted(toll.interruptions, "interruption"), counted(toll.attempts, "attempt"));
+    let (losses, time) = (&model.losses, clock(model.elapsed(model.look.at)));
+    let (interruptions, attempts) =
+        (counted(losses.interruptions, "interruption"), counted(losses.attempts, "attempt"));
     let results = format!("s3://{}/{}", sweep.upload.bucket, sweep.id.results_prefix());
     let usd = |name: &str| outcome.get("cost").and_then(|cost| cost.get(name)).and_then(Value::as_f64).unwrap_or(0.0);
     let cost = match (usd("usd"), usd("on_demand_usd")) {

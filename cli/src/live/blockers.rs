@@ -6,9 +6,9 @@ use jiff::Timestamp;
 use spotsweep_control_plane::sweep::{Plan, Stage};
 use spotsweep_control_plane::trial::{JobStatus, Trial};
 
-use super::happening::is_mounted;
 use super::look::{Batch, Look};
 use super::queued::{USUAL_WAIT, longest};
+use super::watch_event::is_mounted;
 use spotsweep_protocol::words::{counted, duration};
 
 /// A sentence for each reason. There is none if the sweep only waits for the end of running trials.

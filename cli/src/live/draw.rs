@@ -6,9 +6,9 @@ use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 
 use super::grid::{Standing, cells};
+use super::losses::Losses;
 use super::model::Model;
 use super::spark;
-use super::toll::Toll;
 use super::zone::Zone;
 use spotsweep_control_plane::sweep::spent::sentence;
 use spotsweep_protocol::words::{counted, duration};
@@ -18,7 +18,7 @@ const MOST_ROWS: usize = 4;
 /// Rows of warnings. Each warning is a sentence of some rows.
 const MOST_WARNING_ROWS: usize = 5;
 /// Least number of rows for events.
-const LEAST_HAPPENINGS: usize = 4;
+const LEAST_EVENTS: usize = 4;
 /// Columns of the best value over time.
 const SPARK_COLUMNS: usize = 30;
 
@@ -36,7 +36,7 @@ const HELP: [&str; 14] = [
     "left: an estimate, from the trials that have succeeded and from what ran lately.",
     "best: the value that leads now, and those that have led before it.",
     "",
-    "spotsweep explain SWEEP INDEX tells one trial's story.",
+    "spotsweep explain SWEEP INDEX shows one trial's history.",
     "spotsweep status SWEEP lists all of them.",
 ];
 
@@ -135,14 +135,14 @@ pub(crate) fn draw(model: &Model, view: &View, area: Rect, buffer: &mut Buffer) 
         let warnings = warning_rows(model, pen.area.width);
         let best = usize::from(model.figures.best.is_some()) + usize::from(model.figures.leader.is_some());
         let below = zone_rows(model).len() + best + wait_rows(model) + with_title(&warnings) + 3;
-        grid(&mut pen, model, below + LEAST_HAPPENINGS);
+        grid(&mut pen, model, below + LEAST_EVENTS);
         zones(&mut pen, model, view);
         blockers(&mut pen, model);
         if !warnings.is_empty() {
             section(&mut pen, "warnings");
             warnings.iter().for_each(|row| pen.line(&[(row, Tone::Alarm)]));
         }
-        happenings(&mut pen, model, view);
+        events(&mut pen, model, view);
     }
     if let Some(foot_line) = &view.foot {
         let mut pen = Pen { buffer, area, row: above.height, colours: view.colours };
@@ -178,14 +178,14 @@ fn header(pen: &mut Pen<'_>, model: &Model, view: &View) {
     let time = format!("{}{left}", duration(model.elapsed(view.at)));
     let stage = format!("  {}", look.sweep.stage.name());
     pen.spread(&[(look.sweep.id.as_str(), Tone::Title), (&stage, Tone::Plain)], &time);
-    let (trials, attempts) = (counted(look.total(), "trial"), counted(model.toll.attempts, "attempt"));
+    let (trials, attempts) = (counted(look.total(), "trial"), counted(model.losses.attempts, "attempt"));
     let counts = format!("{} · {trials} · {attempts}", look.sweep.upload.key);
     let cost = model.cost.map(|(usd, on_demand_usd)| sentence(usd, on_demand_usd));
     pen.spread(&[(&counts, Tone::Plain)], &cost.unwrap_or_default());
-    let Toll { interruptions, zone_moves, seconds_lost, .. } = model.toll;
+    let Losses { interruptions, zone_moves, seconds_lost, .. } = model.losses;
     let (interruptions, moves) = (counted(interruptions, "interruption"), counted(zone_moves, "zone move"));
-    let toll = format!("{interruptions} · {moves} · {} lost", duration(seconds_lost));
-    pen.line(&[(&toll, Tone::Plain)]);
+    let losses = format!("{interruptions} · {moves} · {} lost", duration(seconds_lost));
+    pen.line(&[(&losses, Tone::Plain)]);
 }
 
 fn section(pen: &mut Pen<'_>, name: &str) {
@@ -293,12 +293,12 @@ fn warning_rows(model: &Model, width: u16) -> Vec<String> {
     rows
 }
 
-fn happenings(pen: &mut Pen<'_>, model: &Model, view: &View) {
-    let passed = view.scroll.min(model.happenings.len().saturating_sub(1));
+fn events(pen: &mut Pen<'_>, model: &Model, view: &View) {
+    let passed = view.scroll.min(model.events.len().saturating_sub(1));
     let name = if passed > 0 { format!("what happened, {passed} newer above") } else { "what happened".to_owned() };
     section(pen, &name);
     let rows = pen.left();
-    for news in model.happenings.iter().rev().skip(passed).take(rows) {
+    for news in model.events.iter().rev().skip(passed).take(rows) {
         let at = clock(model.look.sweep.seconds_until(news.at));
         pen.line(&[(&format!("{at:>8}  "), Tone::Dim), (&news.text(), Tone::Plain)]);
     }

@@ -31,7 +31,7 @@ const CASES: [(&str, &str, u32, &str); 18] = [
     ("sweeps/../up.yaml", GOOD, 0, "\"..\""),
     ("sweeps/up..down.yaml", GOOD, 0, "\"..\""),
     ("sweeps/queue.yaml", "spotsweep:\n  queue: no-such-queue\ntrials:\n- lr: 1\n", 2, "\"no-such-queue\""),
-    ("sweeps/definition.yaml", "spotsweep:\n  job_definition: nobody\ntrials:\n- lr: 1\n", 2, "\"nobody\""),
+    ("sweeps/definition.yaml", "spotsweep:\n  job_definition: missing\ntrials:\n- lr: 1\n", 2, "\"missing\""),
     ("sweeps/budget.yaml", "spotsweep:\n  budget: 20\ntrials:\n- lr: 1\n", 2, "budget"),
     ("sweeps/many.yaml", "method: gird\nparameters:\n  lr: {values: []}\n", 1, "`gird`"),
 ];

@@ -12,7 +12,7 @@ use spotsweep_tests::local::{Stack, eventually, s3};
 use super::by_hand::{leftovers, run, settled, status, submit};
 use crate::before_deploy;
 
-const NOBODY: &str = "nobody-0123456789ab";
+const MISSING: &str = "missing-0123456789ab";
 
 /// Two good trials, of which the second is better, and one that fails. None reaches the first rung.
 const WORK: &str = r#"
@@ -81,11 +81,11 @@ async fn mistakes(stack: &Stack) {
     ];
     for command in commands {
         let of = |sweep| command.iter().map(|word| if *word == "SWEEP" { sweep } else { *word }).collect::<Vec<&str>>();
-        run(stack, &of(NOBODY)).await.said(1, "no sweep named `nobody-0123456789ab`");
-        run(stack, &of("Nobody")).await.said(2, "no sweep named `Nobody`");
+        run(stack, &of(MISSING)).await.said(1, "no sweep named `missing-0123456789ab`");
+        run(stack, &of("Missing")).await.said(2, "no sweep named `Missing`");
     }
-    run(stack, &["export", NOBODY, "--format", "xml"]).await.said(2, "csv, json, mlflow");
-    run(stack, &["report", NOBODY, "--link", "--expires", "8d"]).await.said(2, "at most 7d");
+    run(stack, &["export", MISSING, "--format", "xml"]).await.said(2, "csv, json, mlflow");
+    run(stack, &["report", MISSING, "--link", "--expires", "8d"]).await.said(2, "at most 7d");
 }
 
 /// `logs --follow` shows a trial from before its start to its end.

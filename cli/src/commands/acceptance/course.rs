@@ -16,9 +16,9 @@ use tokio::time::{Instant, sleep};
 use super::access::{self, Tried};
 use super::chaos::{Chaos, Made, Progress as Experiment};
 use super::estimate::Estimate;
+use super::injection::{self, Injection, Kind, State};
 use super::meter::Meter;
 use super::own::Own;
-use super::strike::{self, Kind, State, Strike};
 use super::subject::{Seen, Subject};
 use super::{remove, sweep};
 use crate::dropped::{Answer, Dropped, rejected, upload_to};
@@ -40,7 +40,7 @@ pub(super) struct Course<'a> {
     pub(super) sweep: SweepId,
     pub(super) trials: Vec<Trial>,
     pub(super) own: Own,
-    pub(super) strikes: Vec<Strike>,
+    pub(super) injections: Vec<Injection>,
     estimate: Estimate,
     meter: Meter,
     pub(super) access: Option<Tried>,
@@ -85,7 +85,7 @@ impl<'a> Course<'a> {
             sweep,
             trials: Vec::new(),
             own: Own::default(),
-            strikes: strike::ALL.map(Strike::new).into(),
+            injections: injection::ALL.map(Injection::new).into(),
             estimate,
             meter: Meter::default(),
             access: None,
@@ -163,7 +163,7 @@ impl<'a> Course<'a> {
             if let Err(failure) = self.try_credentials(&sweep).await {
                 self.note(&failure);
             }
-            self.strike(&instances).await;
+            self.inject(&instances).await;
         }
         Ok(sweep.stage)
     }
@@ -219,26 +219,26 @@ impl<'a> Course<'a> {
     }
 
     /// Makes the injections whose time has come. If one fails, the others still happen.
-    async fn strike(&mut self, instances: &[Seen]) {
-        for place in 0..self.strikes.len() {
-            let Some(mut strike) = self.strikes.get(place).cloned() else { continue };
-            if let Err(failure) = self.advance(&mut strike, instances).await {
+    async fn inject(&mut self, instances: &[Seen]) {
+        for place in 0..self.injections.len() {
+            let Some(mut injection) = self.injections.get(place).cloned() else { continue };
+            if let Err(failure) = self.advance(&mut injection, instances).await {
                 self.note(&failure);
-                strike.fail(failure.to_string(), Timestamp::now(), self.subject.pace.rest);
+                injection.fail(failure.to_string(), Timestamp::now(), self.subject.pace.rest);
             }
-            if let Some(known) = self.strikes.get_mut(place) {
-                *known = strike;
+            if let Some(known) = self.injections.get_mut(place) {
+                *known = injection;
             }
         }
     }
 
     /// Takes the next step of an injection. Fails if a try has failed.
-    async fn advance(&mut self, strike: &mut Strike, instances: &[Seen]) -> Result<(), Failure> {
-        if let State::Underway { experiment, instance, since } = &strike.state {
+    async fn advance(&mut self, injection: &mut Injection, instances: &[Seen]) -> Result<(), Failure> {
+        if let State::Underway { experiment, instance, since } = &injection.state {
             match self.chaos.progress(experiment).await {
                 Ok(Experiment::Underway) => {}
                 Ok(Experiment::Completed) => {
-                    strike.state = State::Happened { instance: instance.clone(), at: *since };
+                    injection.state = State::Happened { instance: instance.clone(), at: *since };
                 }
                 Ok(Experiment::Failed(reason)) => return Err(Failure::new(format!("{instance}: {reason}"))),
                 // The experiment goes on, whether its state can be read or not.
@@ -246,20 +246,20 @@ impl<'a> Course<'a> {
             }
             return Ok(());
         }
-        if !strike.is_due(Timestamp::now()) {
+        if !injection.is_due(Timestamp::now()) {
             return Ok(());
         }
         let running = instances.iter().filter(|one| one.is_running).map(|one| one.id.as_str()).collect();
-        let taken = self.strikes.iter().filter_map(Strike::instance).collect();
-        let chosen = strike::target(strike.kind, &running, &taken, &self.trials, self.subject.pace.steps);
+        let taken = self.injections.iter().filter_map(Injection::instance).collect();
+        let chosen = injection::target(injection.kind, &running, &taken, &self.trials, self.subject.pace.steps);
         let Some(instance) = chosen else { return Ok(()) };
         // Another sweep may share the instance. This does not count as a try, because that sweep may end in time.
         if let Err(failure) = must_be_alone(&self.reader, &self.subject.table, Some(&self.sweep)).await {
-            strike.state = State::Waiting { obstacle: Some(failure.to_string()) };
+            injection.state = State::Waiting { obstacle: Some(failure.to_string()) };
             self.note(&failure);
             return Ok(());
         }
-        strike.state = self.take(strike.kind, instance).await?;
+        injection.state = self.take(injection.kind, instance).await?;
         Ok(())
     }
 

@@ -13,9 +13,9 @@ use super::checks::run::{Facts, judge as judge_run};
 use super::checks::{Check, Verdict, judge};
 use super::course::{Course, must_be_alone};
 use super::estimate::Estimate;
+use super::injection::Injection;
 use super::page::About;
 use super::recording::{self, Recorded};
-use super::strike::Strike;
 use super::subject::{Seen, Subject};
 use super::{preflight, remove, sweep, written};
 use crate::out;
@@ -109,12 +109,12 @@ async fn measure(
     let leftovers = left_over(&course, subject).await?;
     let results = course.results().await?;
     let recording = recorded(&course, subject, &made).await?;
-    let Course { sweep, trials, strikes, access, troubles, .. } = course;
+    let Course { sweep, trials, injections, access, troubles, .. } = course;
     let facts = Facts {
         pace: subject.pace,
         estimate,
         trials,
-        strikes,
+        injections,
         stories: results.stories,
         models: results.models,
         access,
@@ -174,7 +174,7 @@ fn done(Found { facts, sweep, instance_types, troubles, .. }: &Found) -> Vec<Str
         format!("spotsweep {} on {}", env!("CARGO_PKG_VERSION"), instance_types.join(", ")),
         format!("sweep {sweep}: {}, {}", counted(sweep::trials(), "trial"), counted(attempts, "attempt")),
     ];
-    done.extend(facts.strikes.iter().map(Strike::line));
+    done.extend(facts.injections.iter().map(Injection::line));
     done.extend(troubles.iter().map(|trouble| format!("trouble: {trouble}")));
     let spent = facts.spent.map_or("unknown".to_owned(), |spent| dollars(spent.usd));
     done.push(format!("the trials have cost {spent}, {} expected", dollars(facts.estimate.usd)));

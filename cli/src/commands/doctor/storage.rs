@@ -18,7 +18,7 @@ pub(super) async fn bucket(target: &Target, deployment: &Deployment) -> Vec<Find
         (spotsweep_aws::path_style_s3(&target.config), deployment.output("Bucket").unwrap_or_default());
     let mut findings = Vec::new();
     match client.get_bucket_notification_configuration().bucket(name).send().await {
-        Ok(told) if told.event_bridge_configuration().is_some() => {}
+        Ok(notifications) if notifications.event_bridge_configuration().is_some() => {}
         Ok(_) => {
             let fix = format!(
                 "`aws s3api put-bucket-notification-configuration --bucket {name} --notification-configuration \

@@ -84,10 +84,10 @@ fn rows(sides: &[Side; 2]) -> Vec<Vec<String>> {
         }),
     );
     rows.extend([
-        row("attempts", &figure(|model| model.toll.attempts.to_string())),
-        row("interruptions", &figure(|model| model.toll.interruptions.to_string())),
-        row("zone moves", &figure(|model| model.toll.zone_moves.to_string())),
-        row("lost between attempts", &figure(|model| duration(model.toll.seconds_lost))),
+        row("attempts", &figure(|model| model.losses.attempts.to_string())),
+        row("interruptions", &figure(|model| model.losses.interruptions.to_string())),
+        row("zone moves", &figure(|model| model.losses.zone_moves.to_string())),
+        row("lost between attempts", &figure(|model| duration(model.losses.seconds_lost))),
         row("time in containers", &figure(|model| duration(run_seconds(model)))),
         row("time", &figure(|model| duration(model.elapsed(model.look.at)))),
         row("cost", &figure(|model| model.cost.map_or_else(String::new, |(usd, _)| dollars(usd)))),

@@ -142,14 +142,14 @@ impl Trial {
 
     fn forgotten(&self) -> Option<Problem> {
         let what = "the training has checkpoints, and starts from its beginning all the same";
-        self.starts.contains(&Start::Anew).then(|| problem(what.to_owned(), self.library.how_to_resume()))?
+        self.starts.contains(&Start::FromBeginning).then(|| problem(what.to_owned(), self.library.how_to_resume()))?
     }
 
     /// The problem that checkpoints have smaller numbers than earlier ones. A rollback is another problem, and so is a
     /// training that starts from its beginning, which writes small numbers again.
     fn went_back(&self) -> Option<Problem> {
         let has_rollback = self.attempts.iter().any(|attempt| attempt.said.rollback.is_some());
-        if has_rollback || self.starts.contains(&Start::Anew) {
+        if has_rollback || self.starts.contains(&Start::FromBeginning) {
             return None;
         }
         let mut largest: Option<(&str, u64, &str)> = None;
@@ -284,7 +284,7 @@ mod tests {
         let expected = 1.0 + 1.0372 * 238.0 / 3600.0;
         assert!((trial.billed_hours(verdict.on_spot, 10.0).unwrap_or_default() - expected).abs() < 1e-9);
         assert_eq!(trial.billed_hours(OnSpot::Unknown, 10.0), None);
-        assert!(trial.billed_hours(OnSpot::StartsAnew, 10.0) > Some(1000.0), "ten hours in one piece");
+        assert!(trial.billed_hours(OnSpot::StartsOver, 10.0) > Some(1000.0), "ten hours in one piece");
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub(super) enum Start {
     /// the weights.
     Mixed,
     /// It began with the first step again.
-    Anew,
+    FromBeginning,
     /// No attempt before it had come further than the first step.
     FirstStep,
     /// It trained, and printed no step.
@@ -44,7 +44,7 @@ pub(super) fn starts(attempts: &[Attempt], metric: Option<&str>) -> Vec<Start> {
     let counts_from_each_start = (0..starts.len()).any(|place| starts[place] == Start::GoesOn && begins_again(place));
     // Such a script shows its progress only by what it saves.
     for (place, (start, attempt)) in starts.iter_mut().zip(attempts).enumerate() {
-        if counts_from_each_start && *start == Start::Anew && attempt.saves.is_empty() {
+        if counts_from_each_start && *start == Start::FromBeginning && attempt.saves.is_empty() {
             *start = Start::Unseen;
         }
         if *start == Start::GoesOn && is_mixed(&attempts[..place], attempt) {
@@ -81,12 +81,12 @@ fn start(attempts: &[Attempt], place: usize, metric: Option<&str>) -> Start {
     } else if first > origin {
         Start::Unclear
     } else if !checkpoint_goes_on(before, attempt) {
-        Start::Anew
+        Start::FromBeginning
     } else {
         // Some libraries count the steps since the start of the process, such as XGBoost.
         match metrics_go_on(before, attempt, metric) {
             Some(true) => Start::GoesOn,
-            Some(false) => Start::Anew,
+            Some(false) => Start::FromBeginning,
             None => Start::Unclear,
         }
     }
@@ -221,7 +221,7 @@ pub(super) mod tests {
 
     #[test]
     fn an_attempt_goes_on_or_starts_over() {
-        use Start::{Anew, FirstStep, Fresh, GoesOn, NoStep, Unclear, Unseen};
+        use Start::{FirstStep, Fresh, FromBeginning, GoesOn, NoStep, Unclear, Unseen};
         let short = || attempt("", some(1.0, 1.0), &[(1.0, "m.pt", 5)]);
         let silent = || attempt("", None, &ONE);
         let not_started = Attempt { started: None, ..attempt("m.pt", None, &[]) };
@@ -232,7 +232,7 @@ pub(super) mod tests {
             ("repeats some", fresh(&ONE), attempt("m.pt", some(15.0, 22.0), &[]), GoesOn),
             ("repeats many", fresh(&ONE[..1]), attempt("m.pt", some(11.0, 22.0), &[]), GoesOn),
             ("the second step", short(), attempt("m.pt", some(2.0, 2.0), &[]), GoesOn),
-            ("starts over", fresh(&ONE), attempt("m.pt", some(1.0, 30.0), &[]), Anew),
+            ("starts over", fresh(&ONE), attempt("m.pt", some(1.0, 30.0), &[]), FromBeginning),
             ("neither", fresh(&ONE), attempt("m.pt", some(4.0, 30.0), &[]), Unclear),
             ("never further", short(), attempt("m.pt", some(1.0, 1.0), &[]), FirstStep),
             ("no step before", silent(), attempt("m.pt", some(7.0, 9.0), &[]), FirstStep),
@@ -270,7 +270,7 @@ pub(super) mod tests {
     /// The steps begin with the first one again, and the checkpoints may go on.
     #[test]
     fn steps_may_count_from_each_start() {
-        use Start::{Anew, GoesOn, Unclear};
+        use Start::{FromBeginning, GoesOn, Unclear};
         let grows = [(5.0, "m.txt", 500), (19.0, "m.txt", 900)];
         let numbers = [(9.0, "model_9.ubj", 500), (19.0, "model_19.ubj", 500)];
         let loss = |first: f64, last: f64| vec![("loss", first, last), ("acc", 1.0 - first, 1.0 - last)];
@@ -278,12 +278,12 @@ pub(super) mod tests {
         for (what, before, metrics, (found, written, bytes), after, expected) in [
             ("XGBoost", fresh(&numbers), &begins, ("model_19.ubj", "model_29.ubj", 5), &goes_on, GoesOn),
             ("in one file", fresh(&grows), &begins, ("m.txt", "m.txt", 950), &goes_on, GoesOn),
-            ("counts its files", fresh(&numbers), &begins, ("model_19.ubj", "model_20.ubj", 5), &begins, Anew),
+            ("counts its files", fresh(&numbers), &begins, ("model_19.ubj", "model_20.ubj", 5), &begins, FromBeginning),
             ("no metric", fresh(&numbers), &none, ("model_19.ubj", "model_29.ubj", 5), &none, Unclear),
             ("says nothing", fresh(&numbers), &still, ("model_19.ubj", "model_29.ubj", 5), &still, Unclear),
-            ("smaller numbers", fresh(&numbers), &begins, ("model_19.ubj", "model_9.ubj", 5), &goes_on, Anew),
-            ("a smaller file", fresh(&grows), &begins, ("m.txt", "m.txt", 500), &begins, Anew),
-            ("weights alone", fresh(&ONE), &begins, ("m.pt", "m.pt", 500), &goes_on, Anew),
+            ("smaller numbers", fresh(&numbers), &begins, ("model_19.ubj", "model_9.ubj", 5), &goes_on, FromBeginning),
+            ("a smaller file", fresh(&grows), &begins, ("m.txt", "m.txt", 500), &begins, FromBeginning),
+            ("weights alone", fresh(&ONE), &begins, ("m.pt", "m.pt", 500), &goes_on, FromBeginning),
         ] {
             let again = attempt(found, some(1.0, 9.0), &[(9.0, written, bytes)]);
             let attempts = [with_metrics(before, metrics), with_metrics(again, after)];
@@ -301,7 +301,11 @@ pub(super) mod tests {
             again(&[]),
         ];
         assert_eq!(starts(&attempts, None), [Start::Fresh, Start::GoesOn, Start::Unseen]);
-        assert_eq!(starts(&[fresh(&numbers), again(&[])], None)[1], Start::Anew, "nothing shows that it counts so");
+        assert_eq!(
+            starts(&[fresh(&numbers), again(&[])], None)[1],
+            Start::FromBeginning,
+            "nothing shows that it counts so"
+        );
     }
 
     /// An instance is lost in the middle of a save.

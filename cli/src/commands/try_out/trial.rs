@@ -85,7 +85,7 @@ impl Trial {
         let largest = steps.map(|(_, last)| last).reduce(f64::max)?;
         let is_known = match self.starts[place] {
             Start::GoesOn => first > origin,
-            Start::Lost | Start::Anew | Start::FirstStep | Start::Unclear | Start::Mixed => true,
+            Start::Lost | Start::FromBeginning | Start::FirstStep | Start::Unclear | Start::Mixed => true,
             Start::Fresh | Start::Unseen | Start::Failed | Start::NoStep => false,
         };
         is_known.then(|| (largest - first + 1.0).max(0.0))
@@ -106,7 +106,7 @@ impl Trial {
     pub(super) fn billed_hours(&self, on_spot: OnSpot, hours: f64) -> Option<f64> {
         match on_spot {
             OnSpot::GoesOn => Some(billed_per_hour_with_checkpoints(self.seconds_lost())),
-            OnSpot::StartsAnew => Some(billed_per_hour_without_checkpoints(hours)),
+            OnSpot::StartsOver => Some(billed_per_hour_without_checkpoints(hours)),
             OnSpot::Unknown => None,
         }
     }

@@ -45,7 +45,7 @@ pub(super) enum OnSpot {
     /// An interruption costs what was trained since the last checkpoint.
     GoesOn,
     /// An interruption costs the whole training.
-    StartsAnew,
+    StartsOver,
     Unknown,
 }
 
@@ -73,14 +73,14 @@ pub(super) fn verdict(facts: &Facts<'_>) -> Verdict {
     let fails_on_each = any(Start::Failed) && !goes_on;
     // Nothing is known of a script that fails before it saves.
     let never_saves = !facts.has_saved && !facts.has_failed && facts.has_problem;
-    let on_spot = if any(Start::Anew) || any(Start::Lost) || fails_on_each || never_saves {
-        OnSpot::StartsAnew
+    let on_spot = if any(Start::FromBeginning) || any(Start::Lost) || fails_on_each || never_saves {
+        OnSpot::StartsOver
     } else if goes_on && !any(Start::Unclear) && !any(Start::Mixed) {
         OnSpot::GoesOn
     } else {
         OnSpot::Unknown
     };
-    let gaps = if on_spot == OnSpot::StartsAnew || facts.has_failed { Vec::new() } else { gaps(facts) };
+    let gaps = if on_spot == OnSpot::StartsOver || facts.has_failed { Vec::new() } else { gaps(facts) };
     let answer = match (facts.has_problem, gaps.is_empty()) {
         (true, _) => Answer::Problem,
         (false, true) => Answer::Proven,
@@ -134,7 +134,7 @@ mod tests {
     fn only_what_was_seen_is_proven() {
         use Answer::{NotProven, Problem, Proven};
         use Gap::{NotResumed, Untried};
-        use Start::{Anew, Failed, FirstStep, Fresh, GoesOn, Lost, Mixed, NoStep, Unclear, Unseen};
+        use Start::{Failed, FirstStep, Fresh, FromBeginning, GoesOn, Lost, Mixed, NoStep, Unclear, Unseen};
         let untried = || Untried(vec![Moment::WhileSaving]);
         let cases: [Case; 20] = [
             (&[Fresh, GoesOn, Unseen, GoesOn], "", Proven, vec![], OnSpot::GoesOn),
@@ -151,14 +151,14 @@ mod tests {
             (&[Fresh, FirstStep], "", NotProven, vec![Gap::FirstStep], OnSpot::Unknown),
             (&[Fresh, GoesOn, Unclear], "", NotProven, vec![Gap::Unclear], OnSpot::Unknown),
             (&[Fresh, GoesOn, Mixed], "", NotProven, vec![Gap::Mixed], OnSpot::Unknown),
-            (&[Fresh, Anew], "problem untried", Problem, vec![], OnSpot::StartsAnew),
-            (&[Fresh, GoesOn, Anew], "problem", Problem, vec![], OnSpot::StartsAnew),
-            (&[Fresh, GoesOn, Lost], "problem", Problem, vec![], OnSpot::StartsAnew),
+            (&[Fresh, FromBeginning], "problem untried", Problem, vec![], OnSpot::StartsOver),
+            (&[Fresh, GoesOn, FromBeginning], "problem", Problem, vec![], OnSpot::StartsOver),
+            (&[Fresh, GoesOn, Lost], "problem", Problem, vec![], OnSpot::StartsOver),
             // It fails on each checkpoint, on one, or before it saves any.
-            (&[Fresh, Failed, Fresh, Failed], "problem failure", Problem, vec![], OnSpot::StartsAnew),
+            (&[Fresh, Failed, Fresh, Failed], "problem failure", Problem, vec![], OnSpot::StartsOver),
             (&[Fresh, Failed, GoesOn], "problem failure", Problem, vec![], OnSpot::GoesOn),
             (&[Fresh], "unsaved problem failure", Problem, vec![], OnSpot::Unknown),
-            (&[Fresh, Fresh], "unsaved problem", Problem, vec![], OnSpot::StartsAnew),
+            (&[Fresh, Fresh], "unsaved problem", Problem, vec![], OnSpot::StartsOver),
         ];
         for (starts, but, answer, gaps, on_spot) in cases {
             assert_eq!(verdict(&facts(starts, but)), Verdict { answer, gaps, on_spot }, "{starts:?} {but}");

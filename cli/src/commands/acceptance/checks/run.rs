@@ -9,8 +9,8 @@ use spotsweep_protocol::words::dollars;
 
 use super::super::access::Tried;
 use super::super::estimate::Estimate;
+use super::super::injection::{self, Injection, Kind, State};
 use super::super::recording::Recorded;
-use super::super::strike::{self, Kind, State, Strike};
 use super::super::sweep::{self, Pace};
 use super::{CUT, Check, gpus, verdict};
 
@@ -23,7 +23,7 @@ pub(in super::super) struct Facts {
     pub(in super::super) pace: Pace,
     pub(in super::super) estimate: Estimate,
     pub(in super::super) trials: Vec<Trial>,
-    pub(in super::super) strikes: Vec<Strike>,
+    pub(in super::super) injections: Vec<Injection>,
     /// By trial index: what its script has written about its beginnings and ends, and its model.
     pub(in super::super) stories: BTreeMap<u32, String>,
     pub(in super::super) models: BTreeMap<u32, String>,
@@ -39,7 +39,7 @@ pub(in super::super) struct Facts {
 
 /// Makes every check that needs more than a recording.
 pub(in super::super) fn judge(facts: &Facts, recording: &[Recorded]) -> Vec<Check> {
-    let mut checks: Vec<Check> = strike::ALL.map(|kind| strike_check(facts, kind)).into();
+    let mut checks: Vec<Check> = injection::ALL.map(|kind| injection_check(facts, kind)).into();
     checks.extend([
         success(facts),
         resume(facts),
@@ -53,7 +53,7 @@ pub(in super::super) fn judge(facts: &Facts, recording: &[Recorded]) -> Vec<Chec
 }
 
 /// Checks the injections of one kind. If no instance was suitable, nothing is proven.
-fn strike_check(facts: &Facts, kind: Kind) -> Check {
+fn injection_check(facts: &Facts, kind: Kind) -> Check {
     let (name, assumption) = match kind {
         Kind::Interruption => {
             ("interruption", "FIS interrupts one instance of Batch, named by its ARN, while it trains.")
@@ -62,10 +62,12 @@ fn strike_check(facts: &Facts, kind: Kind) -> Check {
             ("termination", "An instance of Batch can be terminated without a notice while it trains.")
         }
     };
-    let cases = facts.strikes.iter().filter(|strike| strike.kind == kind).filter_map(|strike| match &strike.state {
-        State::Happened { .. } => Some(Ok(strike.line())),
-        State::Failed { .. } => Some(Err(strike.line())),
-        State::Waiting { .. } | State::Underway { .. } => None,
+    let cases = facts.injections.iter().filter(|injection| injection.kind == kind).filter_map(|injection| {
+        match &injection.state {
+            State::Happened { .. } => Some(Ok(injection.line())),
+            State::Failed { .. } => Some(Err(injection.line())),
+            State::Waiting { .. } | State::Underway { .. } => None,
+        }
     });
     verdict(name, assumption, cases.collect())
 }

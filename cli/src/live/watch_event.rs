@@ -13,7 +13,7 @@ use spotsweep_protocol::words::{counted, duration, rounded};
 
 /// Something that has happened. As JSON, it is a line of `watch --json` (docs/watch.md).
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct Happening {
+pub(crate) struct WatchEvent {
     /// The time that Batch or EC2 reports. If there is none, the time of the look.
     pub(crate) at: Timestamp,
     /// The trial's index. None for an event of the sweep.
@@ -72,7 +72,7 @@ pub(crate) enum What {
     Cancelled { attempts: usize, by: String },
 }
 
-impl Happening {
+impl WatchEvent {
     /// One sentence in one line, whatever others have written into it.
     pub(crate) fn text(&self) -> String {
         let what = self.what.text();
@@ -127,7 +127,7 @@ impl What {
 }
 
 /// What has happened to a trial since the last look, or ever if there was none.
-pub(super) fn between(before: Option<&Trial>, after: &Trial, now: Timestamp) -> Vec<Happening> {
+pub(super) fn between(before: Option<&Trial>, after: &Trial, now: Timestamp) -> Vec<WatchEvent> {
     if before == Some(after) {
         return Vec::new();
     }
@@ -146,7 +146,7 @@ pub(super) fn between(before: Option<&Trial>, after: &Trial, now: Timestamp) -> 
     if after.is_over() && !before.is_some_and(Trial::is_over) {
         news.push((after.stopped_at().unwrap_or(now), end(after)));
     }
-    news.into_iter().map(|(at, what)| Happening { at, trial: Some(after.index), what }).collect()
+    news.into_iter().map(|(at, what)| WatchEvent { at, trial: Some(after.index), what }).collect()
 }
 
 fn of_attempt(
@@ -217,8 +217,8 @@ fn of_workspace(before: Option<&Workspace>, after: &Workspace, now: Timestamp) -
     if let Some(from_zone) = home {
         news.push((now, What::Migrated { from_zone: from_zone.to_owned(), to_zone: after.volume.zone.clone() }));
     }
-    let told = before.map_or(0, |before| before.notes.len());
-    news.extend(after.notes.iter().skip(told).map(|note| (now, What::FellBack { note: note.clone() })));
+    let known = before.map_or(0, |before| before.notes.len());
+    news.extend(after.notes.iter().skip(known).map(|note| (now, What::FellBack { note: note.clone() })));
     let refused = after.unavailable.as_ref().filter(|why| before.and_then(|old| old.unavailable.as_ref()) != Some(why));
     news.extend(refused.map(|reason| (now, What::Refused { reason: reason.clone() })));
     news
@@ -280,7 +280,7 @@ mod tests {
 
     use crate::live::samples::{at, attached, detached, interrupted, trial};
 
-    fn told(before: Option<&Trial>, after: &Trial) -> Vec<String> {
+    fn texts(before: Option<&Trial>, after: &Trial) -> Vec<String> {
         between(before, after, at(99)).iter().map(|news| format!("{} {}", news.at.as_second(), news.text())).collect()
     }
 
@@ -314,9 +314,9 @@ mod tests {
             trial.attempt(2).stopped_at = Some(at(40));
             trial.attempt(2).exit_code = Some(0);
         });
-        let told_singly: Vec<String> = steps.windows(2).flat_map(|pair| told(pair.first(), &pair[1])).collect();
+        let singly: Vec<String> = steps.windows(2).flat_map(|pair| texts(pair.first(), &pair[1])).collect();
         assert_eq!(
-            told_singly,
+            singly,
             [
                 "10 trial 7 runs in us-east-1a on i-us-east-1a",
                 "20 trial 7 is interrupted in us-east-1a: attempt 1: Host EC2 (instance i-us-east-1a) terminated.",
@@ -327,9 +327,9 @@ mod tests {
             ]
         );
         let last = &steps[steps.len() - 1];
-        assert!(told(Some(last), last).is_empty());
+        assert!(texts(Some(last), last).is_empty());
         // A late look returns everything that the record still shows.
-        let late = told(None, last);
+        let late = texts(None, last);
         for at in ["10 ", "20 ", "27 ", "40 "] {
             assert!(late.iter().any(|line| line.starts_with(at)), "{at}: {late:?}");
         }
@@ -341,11 +341,11 @@ mod tests {
         let stalled = Trial { stall: Some(Stall { attempt: 1, since: at(60) }), ..running.clone() };
         let begins = ["99 trial 3 is stalled: attempt 1: no output, metric, checkpoint or GPU activity since \
             1970-01-01 00:01:00 UTC"];
-        assert_eq!(told(Some(&running), &stalled), begins);
-        assert_eq!(told(Some(&stalled), &running), ["99 trial 3 goes on: attempt 1 is not stalled any more"]);
+        assert_eq!(texts(Some(&running), &stalled), begins);
+        assert_eq!(texts(Some(&stalled), &running), ["99 trial 3 goes on: attempt 1 is not stalled any more"]);
         let mut ended = running;
         ended.attempt(1).reason = Some(StopReason::Stalled { seconds: 1800 }.into());
-        assert!(told(Some(&stalled), &ended).is_empty());
+        assert!(texts(Some(&stalled), &ended).is_empty());
     }
 
     #[test]
@@ -374,7 +374,7 @@ mod tests {
         after.workspace = Some(workspace);
         after.round = 1;
         assert_eq!(
-            told(Some(&before), &after),
+            texts(Some(&before), &after),
             [
                 "99 trial 1 goes on as a job of its own: round 1",
                 "30 trial 1 is warned: attempt 1 may lose its instance; saving early",

@@ -45,7 +45,7 @@ impl Kind {
 
 /// One injection, and its state.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Strike {
+pub(super) struct Injection {
     pub(super) kind: Kind,
     pub(super) state: State,
     tries: u32,
@@ -66,7 +66,7 @@ pub(super) enum State {
     Failed { reason: String },
 }
 
-impl Strike {
+impl Injection {
     pub(super) fn new(kind: Kind) -> Self {
         let state = State::Waiting { obstacle: None };
         Self { kind, state, tries: 0, rest_until: Timestamp::UNIX_EPOCH }
@@ -128,12 +128,12 @@ pub(super) fn target(
     let training = training(trials, steps);
     let candidates =
         training.iter().filter(|(instance, _)| running.contains(**instance) && !taken.contains(**instance));
-    let ripe = candidates.filter(|(_, held)| held.is_ripe(kind));
+    let suitable = candidates.filter(|(_, held)| held.is_suitable(kind));
     let order = |held: &Held| match kind {
         Kind::Interruption => held.furthest,
         Kind::Termination => -held.furthest,
     };
-    let chosen = ripe.min_by(|(_, one), (_, other)| {
+    let chosen = suitable.min_by(|(_, one), (_, other)| {
         one.attempts.cmp(&other.attempts).then_with(|| order(one).total_cmp(&order(other)))
     });
     chosen.map(|(instance, _)| (*instance).to_owned())
@@ -151,7 +151,7 @@ struct Held {
 
 impl Held {
     /// Whether each trial on it has something to lose, and one of them goes on until the end of the instance.
-    fn is_ripe(&self, kind: Kind) -> bool {
+    fn is_suitable(&self, kind: Kind) -> bool {
         self.least >= EARLIEST && self.least <= kind.latest() && self.attempts < ATTEMPTS as usize
     }
 }
@@ -207,7 +207,7 @@ mod tests {
             for other in ["i-9", "i-2", "i-3"] {
                 assert_eq!(taken_of(kind, &[other], &[], &trials), None, "{other}");
             }
-            assert_eq!(taken_of(kind, &["i-1"], &["i-1"], &trials), None, "the other strike has it");
+            assert_eq!(taken_of(kind, &["i-1"], &["i-1"], &trials), None, "the other injection has it");
             assert_eq!(taken_of(kind, &[], &[], &trials), None);
         }
         // It is too late for a notice, but not for an end without one.
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instance_of_several_trials_is_ripe_when_none_of_them_has_just_begun() {
+    fn an_instance_of_several_trials_is_suitable_when_none_of_them_has_just_begun() {
         let together =
             |least, most| taken_of(Kind::Interruption, &["i"], &[], &[trial(0, "i", least), trial(1, "i", most)]);
         assert_eq!((together(5.0, 30.0), together(70.0, 80.0)), (None, None));
@@ -239,16 +239,16 @@ mod tests {
 
     #[test]
     fn an_interruption_is_tried_three_times_and_then_has_a_reason() {
-        let mut strike = Strike::new(Kind::Interruption);
+        let mut injection = Injection::new(Kind::Interruption);
         let (now, rest) = (Timestamp::UNIX_EPOCH, Duration::from_secs(30));
-        assert!(strike.line().contains("between 10 and 60 %"), "{}", strike.line());
+        assert!(injection.line().contains("between 10 and 60 %"), "{}", injection.line());
         for number in 1..=TRIES {
-            assert!(strike.is_due(now.saturating_add(rest).unwrap()));
-            strike.fail(format!("reason {number}"), now, rest);
-            assert!(!strike.is_due(now), "it rests");
-            assert!(strike.line().contains(&format!("reason {number}")), "{}", strike.line());
+            assert!(injection.is_due(now.saturating_add(rest).unwrap()));
+            injection.fail(format!("reason {number}"), now, rest);
+            assert!(!injection.is_due(now), "it rests");
+            assert!(injection.line().contains(&format!("reason {number}")), "{}", injection.line());
         }
-        assert_eq!(strike.state, State::Failed { reason: "reason 3".to_owned() });
-        assert!(!strike.is_due(now.saturating_add(rest).unwrap()));
+        assert_eq!(injection.state, State::Failed { reason: "reason 3".to_owned() });
+        assert!(!injection.is_due(now.saturating_add(rest).unwrap()));
     }
 }
