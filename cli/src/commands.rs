@@ -83,7 +83,6 @@ Examples:
 Exit codes: 0 ok, 1 failed or invalid, 2 wrong usage. Results go to standard output, everything else to standard \
 error. Ctrl-C leaves nothing half done. NO_COLOR turns colours off.";
 
-/// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run a whole sweep on this machine: local stack up, file dropped, trials trained, results collected
@@ -136,7 +135,7 @@ pub(crate) enum Command {
     Completions(Completions),
 }
 
-/// Runs a command to its exit code.
+/// Runs a command, and returns its exit code.
 pub(crate) async fn run(command: Command) -> Result<ExitCode, Failure> {
     match command {
         #[cfg(feature = "local")]

@@ -1,5 +1,5 @@
-//! Before a command ends what cannot be started again: which stack and which sweeps it is about is shown, and a person
-//! at a terminal is asked. A script has to name what it means.
+//! Asks for consent before a command ends what cannot be started again. It shows the stack and the sweeps, and asks a
+//! person at a terminal. A script must name what it means.
 
 use std::io::{self, IsTerminal as _};
 
@@ -11,17 +11,17 @@ use spotsweep_protocol::failure::{Context, Failure};
 pub(crate) struct Loss<'a> {
     /// What the command is about to do, with its stack and sweep: `cancel trial 3 of sweep …`.
     pub(crate) what: &'a str,
-    /// How the command's arguments name what it acts on, where they do.
+    /// The words in the command's arguments that name what it acts on, if there are any.
     pub(crate) named: Option<&'a str>,
-    /// What names it beyond doubt; none where only `--yes` does.
+    /// The name that is unambiguous. None if only `--yes` is.
     pub(crate) id: Option<&'a str>,
 }
 
 impl Loss<'_> {
-    /// Asks a person, where one is there and has not passed `--yes`.
+    /// Asks a person at a terminal, unless `--yes` was passed.
     ///
     /// # Errors
-    /// Where the person says no, and where a script names something that may be another sweep tomorrow.
+    /// The person refuses, or a script uses a name that may be another sweep's tomorrow.
     pub(crate) async fn agreed(&self, yes: bool) -> Result<(), Failure> {
         match (is_person_there(), yes) {
             (true, true) => Ok(()),
@@ -32,7 +32,7 @@ impl Loss<'_> {
 
     async fn ask(&self) -> Result<(), Failure> {
         out::note(format_args!("{}? [y/N]", self.what));
-        // On a thread of its own, so that Ctrl-C ends the command meanwhile.
+        // The read is on a thread of its own, so that Ctrl-C can end the command meanwhile.
         let line = tokio::task::spawn_blocking(|| io::stdin().lines().next().transpose()).await;
         let line = line.context(|| "cannot wait for the answer")?.context(|| "cannot read the answer")?;
         match line.unwrap_or_default().trim().to_ascii_lowercase().as_str() {

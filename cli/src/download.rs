@@ -1,5 +1,5 @@
-//! Objects to files: so many at once, never half of one under its own name, and none outside the folder. What cannot be
-//! fetched is said, and the others are fetched.
+//! Downloads objects to files, several at once. A file has its own name only when it is complete, and none is outside
+//! the folder. Objects that cannot be downloaded are reported, and the others are downloaded.
 
 mod folder;
 mod keys;
@@ -22,34 +22,32 @@ pub(crate) use self::trouble::Trouble;
 use crate::signals::unless_stopped;
 use spotsweep_protocol::failure::{Context, Failure};
 
-/// Objects that are on their way at once.
+/// Objects that are downloaded at once.
 const AT_ONCE: usize = 16;
 
-/// An object, and where it is to lie.
+/// An object, and where its file is to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Object {
-    /// Its key.
     pub(crate) key: String,
-    /// Its path within the folder.
+    /// Path of the file within the folder.
     pub(crate) path: PathBuf,
-    /// Its size.
     pub(crate) bytes: u64,
-    /// When it was put, to the second.
+    /// When the object was put, to the second.
     pub(crate) put_at: SystemTime,
 }
 
-/// What became of an object.
+/// Result for an object.
 #[derive(Debug)]
 pub(crate) enum Arrival {
-    /// It was fetched; its size and time are those of what has arrived.
+    /// It was downloaded. Size and time are those of what has arrived.
     Fetched(Object),
-    /// It was there.
+    /// Its file existed already.
     WasThere(Object),
-    /// It can't be fetched; the others can.
+    /// It cannot be downloaded, but others can.
     Failed(Trouble),
 }
 
-/// What a list has: objects with a place of their own, and those that can't have one.
+/// Content of a list: objects that have a path, and those that cannot have one.
 #[derive(Debug, Default)]
 pub(crate) struct Listed {
     pub(crate) objects: Vec<Object>,
@@ -57,25 +55,25 @@ pub(crate) struct Listed {
 }
 
 impl Listed {
-    /// Whether there is nothing at all.
+    /// Whether the list is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.objects.is_empty() && self.troubles.is_empty()
     }
 
-    /// Adds another list, of other keys.
+    /// Adds another list with other keys.
     pub(crate) fn extend(&mut self, other: Self) {
         self.objects.extend(other.objects);
         self.troubles.extend(other.troubles);
     }
 }
 
-/// Lists the objects under a prefix. The part of their keys that comes after `above` becomes their path. A key that is
-/// no path within a folder, or a file where another key needs a folder, is a trouble.
+/// Lists the objects under a prefix. The part of a key after `above` becomes the path. A key that is no path within a
+/// folder, or that is a file where another key needs a folder, is a trouble.
 pub(crate) async fn list(client: &Client, bucket: &str, prefix: &str, above: &str) -> Result<Listed, Failure> {
     let (mut objects, mut troubles) = (Vec::new(), Vec::new());
     for (key, object) in all_below(client, bucket, prefix).await? {
         let bytes = size(object.size);
-        // Consoles and file systems put such a mark for a folder; it has no content.
+        // Consoles and file systems put such an object as a mark of a folder. It has no content.
         if key.ends_with('/') && bytes == 0 {
             continue;
         }
@@ -104,7 +102,7 @@ pub(crate) async fn all_below(client: &Client, bucket: &str, prefix: &str) -> Re
 /// Objects that are listed together, and their keys as they were put.
 pub(crate) type Page = Vec<(String, types::Object)>;
 
-/// Hands over all objects below a prefix, page by page, until `take` fails.
+/// Passes all objects below a prefix to `take`, page by page, until it fails.
 pub(crate) async fn pages_below(
     client: &Client,
     bucket: &str,
@@ -130,8 +128,8 @@ fn time(at: Option<&DateTime>) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
 }
 
-/// Fetches objects into the folder, which is made, and tells of each. When it is stopped by a signal, or fails as a
-/// whole, nothing half fetched stays.
+/// Downloads objects into the folder, which it makes, and reports each. If a signal stops it, or if it fails as a
+/// whole, no incomplete file stays.
 pub(crate) async fn fetch(
     client: &Client,
     bucket: &str,
@@ -161,7 +159,7 @@ pub(crate) async fn fetch(
         Ok(())
     };
     let outcome = unless_stopped(all).await;
-    // Waits until each has taken its part away.
+    // Waits until each task has removed its incomplete file.
     copies.shutdown().await;
     outcome
 }
@@ -179,7 +177,7 @@ async fn finish_one(
     Ok(())
 }
 
-/// Fetches one object as it is by now, never holding more than a piece of it in memory.
+/// Downloads the present version of one object, with only a piece of it in memory.
 async fn fetch_one(client: Client, bucket: String, object: Object, folder: Arc<Folder>) -> Result<Object, Trouble> {
     let part = folder.part(&object)?;
     let file = part.file().map_err(|error| Trouble::writing(&object, error))?;
@@ -187,7 +185,7 @@ async fn fetch_one(client: Client, bucket: String, object: Object, folder: Arc<F
     let got = got.map_err(|error| Trouble::reading(&bucket, &object.key, error))?;
     let arrived = Object { bytes: size(got.content_length), put_at: time(got.last_modified.as_ref()), ..object };
     let written = receive(got, file, &arrived).await?;
-    // The SDK compares the length as well; a file that looks complete has to be.
+    // The SDK compares the length as well, but a file that looks complete must be complete.
     if written != arrived.bytes {
         let (key, bytes) = (&arrived.key, arrived.bytes);
         return Err(Trouble::of(key, format!("{written} of {bytes} bytes arrived; the same command tries again")));
@@ -196,7 +194,7 @@ async fn fetch_one(client: Client, bucket: String, object: Object, folder: Arc<F
     Ok(arrived)
 }
 
-/// Writes a body to a file; how many bytes it had.
+/// Writes a body to a file, and returns the number of its bytes.
 async fn receive(mut got: GetObjectOutput, file: std::fs::File, object: &Object) -> Result<u64, Trouble> {
     let mut file = tokio::fs::File::from_std(file);
     let mut written = 0;

@@ -1,4 +1,4 @@
-//! Dropping a sweep file into the bucket, and the answer that comes to lie beside it.
+//! Drops a sweep file into the bucket, and waits for the answer next to it.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -16,37 +16,36 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::signals::requested_stop;
 use spotsweep_protocol::failure::{Context, Failure};
 
-/// Between two looks for the answer.
 const POLL: Duration = Duration::from_millis(100);
 /// S3's events take seconds, sometimes over a minute (fact 15).
 const ANSWER_DEADLINE: Duration = Duration::from_secs(180);
-/// For an answer that is on its way when a person stops the command.
+/// Time for an answer that is just arriving when a person stops the command.
 const LAST_LOOK: Duration = Duration::from_secs(2);
-/// An answer's size is bounded by the file's; this is far above.
+/// The file's size limits that of its answer. This is far above.
 const ANSWER_LIMIT_BYTES: i64 = 64 << 20;
 
-/// A file that is to be dropped, or has been.
+/// A file that was dropped, or is about to be.
 #[derive(Debug)]
 pub(crate) struct Dropped {
     client: Client,
     upload: Upload,
     etag: Option<String>,
-    /// What lay beside it before: not the answer.
+    /// Marks of answers that existed before the file was dropped, and do not count.
     stale: Vec<String>,
 }
 
-/// What the control plane says of a file.
+/// The control plane's answer to a file.
 #[derive(Debug)]
 pub(crate) enum Answer {
-    /// `<key>.plan.json`
+    /// The content of `<key>.plan.json`.
     Planned(Value),
-    /// `<key>.rejected.json`
+    /// The content of `<key>.rejected.json`.
     Rejected(Value),
 }
 
 impl Dropped {
-    /// Puts the file to `sweeps/<file name>`, and nothing else.
-    /// `run_cap` is a number of trials in place of the file's own.
+    /// Puts the file to `sweeps/<file name>`, and does nothing else. `run_cap` is a number of trials in place of the
+    /// file's own.
     pub(crate) async fn put(client: Client, bucket: &str, file: &Path, run_cap: Option<u64>) -> Result<Self, Failure> {
         let upload = upload(bucket, file)?;
         let unreadable = || Failure::usage(format!("cannot read {}", file.display()));
@@ -74,7 +73,8 @@ impl Dropped {
         Ok(dropped)
     }
 
-    /// As [`Self::answer`], until a person stops the command: the failure then names the sweep, which goes on.
+    /// Waits as [`Self::answer`] does, until a person stops the command. The failure then names the sweep, which goes
+    /// on.
     pub(crate) async fn answer_unless_stopped(&self) -> Result<Answer, Failure> {
         tokio::select! {
             answer = self.answer() => answer,
@@ -85,8 +85,8 @@ impl Dropped {
         }
     }
 
-    /// What a stopped command leaves behind. The answer names the sweep. Before it is there the version does, unless S3's
-    /// event has none: then the id depends on the event.
+    /// What goes on after the command was stopped. The answer names the sweep. Without an answer the version does,
+    /// unless S3's event has none: then the id depends on the event.
     async fn goes_on(&self) -> String {
         let Upload { bucket, key, version_id, .. } = &self.upload;
         let named = match timeout(LAST_LOOK, self.answer()).await {
@@ -131,7 +131,7 @@ impl Dropped {
         [self.upload.plan_key(), self.upload.rejected_key()]
     }
 
-    /// What tells one put of an object from the next; `None` where there is no object.
+    /// A mark that distinguishes one put of an object from the next. `None` if there is no object.
     async fn mark(&self, key: &str) -> Result<Option<String>, Failure> {
         let head = self.client.head_object().bucket(&self.upload.bucket).key(key).send().await;
         match head {
@@ -141,7 +141,7 @@ impl Dropped {
         }
     }
 
-    /// The answer under this key, if it is this upload's.
+    /// The answer under this key, if it is of this upload.
     async fn fresh(&self, key: &str) -> Result<Option<Value>, Failure> {
         let got = self.client.get_object().bucket(&self.upload.bucket).key(key).send().await;
         let got = match got {
@@ -161,21 +161,21 @@ impl Dropped {
         Ok(is_ours.then_some(answer))
     }
 
-    /// Whether an answer's `version` is this put: its version id or, where S3's event had none,
-    /// its ETag and a sequencer. Another put of the same key gets an answer of its own.
+    /// Whether an answer's `version` is that of this put: its version id or, if S3's event had none, its ETag and a
+    /// sequencer. Another put of the same key gets an answer of its own.
     fn is_version(&self, version: &str) -> bool {
         let etag = version.split('/').next();
         self.upload.version_id.as_deref() == Some(version) || (etag.is_some() && self.etag.as_deref() == etag)
     }
 }
 
-/// What will be put under this key.
+/// The upload that a put under this key makes.
 pub(crate) fn upload_to(bucket: &str, key: String) -> Upload {
     let uploaded_at = jiff::Timestamp::now();
     Upload { bucket: bucket.to_owned(), key, version_id: None, fingerprint: String::new(), size: None, uploaded_at }
 }
 
-/// What will be uploaded. A name that the rules never match is refused: it would wait for ever.
+/// The upload of a file. A name that the rules never match is refused, because nothing would answer it.
 pub(crate) fn upload(bucket: &str, file: &Path) -> Result<Upload, Failure> {
     let name = file.file_name().and_then(|name| name.to_str());
     let name = name.ok_or_else(|| Failure::usage(format!("{} is not a readable file name", file.display())))?;
@@ -186,7 +186,7 @@ pub(crate) fn upload(bucket: &str, file: &Path) -> Result<Upload, Failure> {
     }
 }
 
-/// What the bucket would refuse of a file, whatever is in it: its name.
+/// Problems with the file's name, because of which the bucket would refuse the file.
 pub(crate) fn problems_of_name(file: &Path) -> Vec<Problem> {
     let Some(name) = file.file_name().and_then(|name| name.to_str()) else { return Vec::new() };
     name_problem(&upload_to("", format!("{DROP_PREFIX}{name}"))).into_iter().collect()
@@ -200,9 +200,9 @@ fn name_problem(upload: &Upload) -> Option<Problem> {
 
 /// The problems and warnings in a rejection, as `spotsweep validate` shows them.
 pub(crate) fn rejected(rejection: &Value) -> Rejected {
-    let problem = |told: &Value| {
-        let text = |field| told.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let number = |field| told.get(field).and_then(Value::as_u64).and_then(|number| u32::try_from(number).ok());
+    let problem = |entry: &Value| {
+        let text = |field| entry.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let number = |field| entry.get(field).and_then(Value::as_u64).and_then(|number| u32::try_from(number).ok());
         Problem {
             file: text("file"),
             line: number("line").unwrap_or(0),

@@ -1,20 +1,20 @@
-//! The live view of a sweep: reading ([`look`]), what that comes to ([`model`]), and drawing ([`draw`]), apart from
-//! each other, so that all but the first can be tested without anything that runs.
+//! The live view of a sweep, in three parts: reading ([`look`]), deriving what is shown ([`model`]), and drawing
+//! ([`draw`]). Tests of the last two need nothing that runs.
 
 mod blockers;
 pub(crate) mod draw;
 mod eta;
 mod grid;
-mod happening;
 pub(crate) mod look;
+mod losses;
 pub(crate) mod model;
 mod queued;
 pub(crate) mod screen;
 mod spark;
-mod toll;
+mod watch_event;
 mod zone;
 
-pub(crate) use happening::Happening;
+pub(crate) use watch_event::WatchEvent;
 
 #[cfg(test)]
 pub(crate) mod samples;

@@ -37,7 +37,7 @@ fn main() -> ExitCode {
         .map_err(|error| Failure::new("cannot start the async runtime").caused_by(error))
         .and_then(|runtime| {
             let outcome = runtime.block_on(commands::run(args.command));
-            // A read of standard input cannot be cancelled; it must not hold the exit up.
+            // A read of standard input cannot be cancelled, and must not delay the exit.
             runtime.shutdown_background();
             outcome
         });

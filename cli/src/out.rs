@@ -1,8 +1,8 @@
-//! The only places that write: results to standard output, everything for people to standard error.
+//! The only functions that write: results to standard output, and everything for people to standard error.
 //!
-//! Text that others have written (files, names, a training's messages) is in nearly all of it. So a [`Gate`] stands
-//! before both streams: it writes an escape for each character that is not seen and that a terminal would obey.
-//! `cli/clippy.toml` allows no other way to the streams.
+//! Most of it contains text that others have written: files, names, a training's messages. So both streams pass through
+//! a [`Gate`], which writes an escape for each character that is invisible or that a terminal would obey.
+//! `cli/clippy.toml` forbids every other way to the streams.
 
 mod gate;
 
@@ -13,12 +13,12 @@ use gate::Gate;
 use spotsweep_protocol::failure::{Context, Failure};
 use spotsweep_protocol::visible::escaped;
 
-/// Writes results to standard output: text or JSON. A reader that has seen enough (`| head`) is not an error.
+/// Writes results to standard output: text or JSON. If the reader stops reading (`| head`), that is no error.
 pub(crate) fn results(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
     stream(write).map(|_| ())
 }
 
-/// As [`results`], for what goes on: false when no reader is left.
+/// Writes a part of results, as [`results`] does. Returns false if there is no reader any more.
 pub(crate) fn stream(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<bool, Failure> {
     to_stdout(|stdout| {
         let mut gate = Gate::new(stdout);
@@ -26,12 +26,12 @@ pub(crate) fn stream(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Re
     })
 }
 
-/// Writes the bytes of a file: unchanged to a file or a pipe, as [`results`] to a terminal.
+/// Writes the bytes of a file: unchanged to a file or a pipe, and as [`results`] to a terminal.
 pub(crate) fn file(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
     if results_are_on_terminal() { results(write) } else { to_stdout(|stdout| write(stdout)).map(|_| ()) }
 }
 
-/// Writes a training's own output, unchanged wherever it goes; false when no reader is left.
+/// Writes a training's own output unchanged. Returns false if there is no reader any more.
 pub(crate) fn training(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<bool, Failure> {
     to_stdout(|stdout| write(stdout))
 }
@@ -41,7 +41,7 @@ fn to_stdout(write: impl FnOnce(&mut BufWriter<io::StdoutLock<'static>>) -> io::
     let mut stdout = BufWriter::new(io::stdout().lock());
     match write(&mut stdout).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => {
-            // What is still buffered has no reader either: drop it without another try.
+            // There is no reader for the buffered rest either, so it is dropped.
             let _ = stdout.into_parts();
             Ok(false)
         }
@@ -49,16 +49,16 @@ fn to_stdout(write: impl FnOnce(&mut BufWriter<io::StdoutLock<'static>>) -> io::
     }
 }
 
-/// Writes one line for people to standard error. A closed standard error must never end the
-/// command half-way (`eprintln!` would panic), so a failed write is dropped.
+/// Writes one line for people to standard error. A closed standard error must not end the command (`eprintln!` would
+/// panic), so a failed write is ignored.
 #[expect(clippy::disallowed_methods)]
 pub(crate) fn note(line: Arguments<'_>) {
     let mut gate = Gate::new(io::stderr().lock());
     let _ = writeln!(gate, "{line}").and_then(|()| gate.finish());
 }
 
-/// Prints what clap has to say: help, or what is wrong with the arguments. With its styles, if there is nothing to
-/// escape: help shows variables of the environment, and a mistake is quoted.
+/// Prints clap's text: help, or what is wrong with the arguments. It keeps its styles if there is nothing to escape:
+/// help shows variables of the environment, and a mistake is quoted.
 #[expect(clippy::disallowed_methods)]
 pub(crate) fn usage(said: &clap::Error) {
     let plain = said.render().to_string();
@@ -71,13 +71,13 @@ pub(crate) fn usage(said: &clap::Error) {
     }
 }
 
-/// Whether results go to a terminal.
+/// Whether standard output is a terminal.
 #[expect(clippy::disallowed_methods)]
 pub(crate) fn results_are_on_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
-/// Whether notes go to a terminal.
+/// Whether standard error is a terminal.
 #[expect(clippy::disallowed_methods)]
 pub(crate) fn notes_are_on_terminal() -> bool {
     io::stderr().is_terminal()

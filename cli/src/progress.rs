@@ -1,4 +1,4 @@
-//! The live view: a bar at a terminal, a line every few seconds anywhere else.
+//! Shows progress: a bar at a terminal, and a line every few seconds elsewhere.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
@@ -14,25 +14,25 @@ use spotsweep_control_plane::trial::{Standing, Trial};
 use crate::{out, show};
 use spotsweep_protocol::words::{counted, rounded};
 
-/// Between two lines where there is no terminal.
+/// Time between two lines if there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(3);
 
-/// What there is to see of a running sweep.
+/// The figures of a running sweep.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Figures {
     /// Number of trials.
     pub(crate) trials: u64,
-    /// Trials that nothing runs for yet, or again.
+    /// Trials of which no container runs at present.
     pub(crate) waiting: u64,
     /// Trials with an instance, whose container does not run yet.
     pub(crate) starting: u64,
-    /// Trials in training.
+    /// Trials whose container runs.
     pub(crate) running: u64,
-    /// Trials that are done.
+    /// Trials that have succeeded.
     pub(crate) succeeded: u64,
     /// Trials that have failed for good.
     pub(crate) failed: u64,
-    /// Trials that a person cancelled.
+    /// Trials that a person has cancelled.
     pub(crate) cancelled: u64,
     /// Trials that were stopped early.
     pub(crate) stopped: u64,
@@ -47,34 +47,34 @@ pub(crate) struct Figures {
 /// The best trial.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Best {
-    /// Metric name.
+    /// Name of the metric.
     pub(crate) metric: String,
-    /// Its value.
+    /// Value of the metric.
     pub(crate) value: f64,
     /// The trial's index.
     pub(crate) trial: u32,
-    /// Of its parameter set, where the sweep has repeats.
+    /// Mean of its parameter set, if the sweep has repeats.
     pub(crate) mean: Option<Mean>,
 }
 
 impl Best {
-    /// By which it is the best: its set's mean, where the sweep has repeats.
+    /// The value by which it is the best. It is the mean of its set if the sweep has repeats.
     pub(crate) fn ranked_by(&self) -> f64 {
         self.mean.map_or(self.value, |mean| mean.mean)
     }
 
-    /// `accuracy 0.5000`; of a set with what its mean is of.
+    /// Text such as `accuracy 0.5000`. For a set it adds over what the mean is.
     pub(crate) fn figure(&self) -> String {
         let Self { metric, value, mean, .. } = self;
         mean.map_or_else(|| format!("{metric} {}", rounded(*value, 4)), |mean| format!("{metric} {mean}"))
     }
 
-    /// Of a trial that still trains.
+    /// Text for a trial that still trains.
     pub(crate) fn so_far(&self) -> String {
         format!("trial {} leads so far: {}", self.trial, self.figure())
     }
 
-    /// For machines; `key` is the name of the trial's index.
+    /// The trial as JSON. `key` is the name of the trial's index.
     pub(crate) fn json(&self, key: &str) -> Value {
         let mut json = json!({ key: self.trial, "metric": self.metric, "value": self.value });
         if let Some(mean) = self.mean {
@@ -85,7 +85,7 @@ impl Best {
 }
 
 impl Figures {
-    /// Counts trials, and names the best one.
+    /// Counts trials, and finds the best one.
     pub(crate) fn of(plan: Option<&Plan>, trials: &[Trial]) -> Self {
         let shown = |best: ranking::Best<'_>| Best {
             metric: best.by.name,
@@ -98,7 +98,7 @@ impl Figures {
         Self { best, leader, ..Self::counts(plan.map_or(0, |plan| plan.trials.into()), trials) }
     }
 
-    /// Counts trials; those without a record have had no event yet, so they wait.
+    /// Counts trials. A trial without a record has had no event yet, so it waits.
     pub(crate) fn counts(total: u64, trials: &[Trial]) -> Self {
         let count = |wanted| trials.iter().filter(|trial| trial.standing() == wanted).count() as u64;
         let (starting, running) = (count(Standing::Starting), count(Standing::Running));
@@ -178,7 +178,7 @@ impl Progress {
         Self { bar, started: Instant::now(), shown: None }
     }
 
-    /// Shows figures; without a terminal only now and then, and only when they have changed.
+    /// Shows figures. Without a terminal it shows them only from time to time, and only when they have changed.
     pub(crate) fn show(&mut self, figures: &Figures) {
         if let Some(bar) = &self.bar {
             bar.set_position(figures.ended());
@@ -197,7 +197,7 @@ impl Progress {
 }
 
 impl Progress {
-    /// Says something in between, above the bar where there is one.
+    /// Prints a line, above the bar if there is one.
     pub(crate) fn say(&self, line: &str) {
         match &self.bar {
             Some(bar) => bar.suspend(|| out::note(format_args!("{line}"))),
@@ -214,12 +214,12 @@ impl Drop for Progress {
     }
 }
 
-/// Bytes on their way, where there is a terminal.
+/// Shows downloaded bytes, if there is a terminal.
 #[derive(Debug)]
 pub(crate) struct Transfer(Option<ProgressBar>);
 
 impl Transfer {
-    /// Starts at none of `bytes`.
+    /// Starts with 0 of `bytes`.
     pub(crate) fn new(bytes: u64) -> Self {
         let style = ProgressStyle::with_template("{elapsed:>4} [{wide_bar}] {bytes}/{total_bytes} {eta}\n     {msg}");
         Self(out::notes_are_on_terminal().then(|| {
@@ -230,7 +230,7 @@ impl Transfer {
         }))
     }
 
-    /// So many more have arrived, with this file.
+    /// Adds bytes that have arrived, which belong to this file.
     pub(crate) fn add(&mut self, bytes: u64, file: &str) {
         if let Some(bar) = &self.0 {
             bar.inc(bytes);
@@ -247,14 +247,14 @@ impl Drop for Transfer {
     }
 }
 
-/// Lines beneath a bar. What others have named is in them, and a terminal would obey it.
+/// Lines under a bar. They contain names that others have chosen, and a terminal would obey control characters in them.
 #[expect(clippy::disallowed_methods)]
 fn message<T: Display>(bar: &ProgressBar, lines: &[T]) {
     let lines: Vec<String> = lines.iter().map(show::line).collect();
     bar.set_message(lines.join("\n     "));
 }
 
-/// No colours: nothing to turn off.
+/// A bar without colours, so that none have to be turned off.
 fn bar(trials: u64) -> ProgressBar {
     let style = ProgressStyle::with_template("{elapsed:>4} [{wide_bar}] {pos}/{len}\n     {msg}");
     let bar = ProgressBar::new(trials);

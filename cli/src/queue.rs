@@ -1,4 +1,4 @@
-//! A queue's instances, and what they cost on Spot.
+//! Finds a queue's instances, and what they cost on Spot.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ use crate::target::Target;
 pub(crate) struct Price {
     /// USD an hour.
     pub(crate) usd: f64,
-    /// Such as `g5.xlarge in us-east-1a`.
+    /// Text such as `g5.xlarge in us-east-1a`.
     pub(crate) pool: String,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct Range {
     pub(crate) highest: Price,
 }
 
-/// What the option says, else what the deployment's functions take where a sweep names none.
+/// The queue of the option, or else the one that the deployment's functions use for sweeps that name none.
 pub(crate) async fn named(
     target: &Target,
     function: &str,
@@ -48,7 +48,7 @@ pub(crate) async fn named(
     value.cloned().ok_or_else(|| Failure::usage(format!("the deployment has no default: give {option}")))
 }
 
-/// Of all compute environments of the queue: Batch may use each of them.
+/// Resources of all compute environments of the queue, because Batch may use each of them.
 pub(crate) async fn resources(target: &Target, queue: &str) -> Result<Vec<ComputeResource>, Failure> {
     let client = aws_sdk_batch::Client::new(&target.batch);
     let described = client.describe_job_queues().job_queues(queue).send().await;
@@ -74,7 +74,7 @@ pub(crate) fn instance_types(resources: &[ComputeResource]) -> Vec<String> {
     types.into_iter().collect()
 }
 
-/// The zones of the subnets that a queue's instances may start in.
+/// The zones of the subnets in which a queue's instances may start.
 pub(crate) async fn zones(target: &Target, resources: &[ComputeResource]) -> Result<BTreeSet<String>, Failure> {
     let subnets = resources.iter().flat_map(|one| one.subnets()).cloned().collect();
     let described = Client::new(&target.batch).describe_subnets().set_subnet_ids(Some(subnets)).send().await;

@@ -8,18 +8,18 @@ use spotsweep_control_plane::trial::{Standing, Trial};
 use spotsweep_protocol::visible::escaped;
 use spotsweep_protocol::words::{duration, rounded};
 
-/// Between two columns.
+/// Space between two columns.
 const GAP: &str = "  ";
-/// Characters of a cell, and of a row's last one. `explain` and `--json` have all of a text.
+/// Most characters of a cell, and of the last cell in a row. `explain` and `--json` have the whole text.
 const MOST_CELL: usize = 60;
 const MOST_LAST: usize = 200;
 
-/// Where a trial stands; one without a record has had no event yet, so it waits.
+/// State of a trial. A trial without a record has had no event yet, so it waits.
 pub(crate) fn standing(trial: Option<&Trial>) -> Standing {
     trial.map_or(Standing::Waiting, Trial::standing)
 }
 
-/// A value as a cell: strings bare, everything else as JSON.
+/// A value as a cell: a string as it is, and everything else as JSON.
 pub(crate) fn text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -27,7 +27,7 @@ pub(crate) fn text(value: &Value) -> String {
     }
 }
 
-/// A number of bytes, as a person reads it.
+/// A number of bytes with a unit.
 pub(crate) fn bytes(bytes: u64) -> String {
     let units = ["KiB", "MiB", "GiB", "TiB"];
     let mut size = bytes as f64;
@@ -41,22 +41,22 @@ pub(crate) fn bytes(bytes: u64) -> String {
     if unit == "bytes" { format!("{bytes} bytes") } else { format!("{size:.1} {unit}") }
 }
 
-/// Hours of trainings, as a person says them: less than one in minutes and seconds.
+/// Hours of trainings. Less than one hour is in minutes and seconds.
 pub(crate) fn hours(hours: f64) -> String {
     if hours < 0.95 { duration(hours * 3600.0) } else { format!("{hours:.1} h") }
 }
 
-/// Columns that a text takes up, near enough: one per character.
+/// Number of columns of a text, at one for each character, which is near enough.
 pub(crate) fn width(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Text of others as one line: no name of a file begins a line of its own.
+/// A text of others as one line, so that the name of a file cannot begin a line.
 pub(crate) fn line(text: impl Display) -> String {
     escaped(&text.to_string()).into_owned()
 }
 
-/// Writes one row; the last cell is not padded. A cell is one line, whatever is in it.
+/// Writes one row. The last cell is not padded. A cell is one line, whatever is in it.
 pub(crate) fn row<C: AsRef<str>>(
     to: &mut dyn Write,
     widths: &[usize],
@@ -70,7 +70,7 @@ pub(crate) fn row<C: AsRef<str>>(
     writeln!(to, "{}", line.trim_end())
 }
 
-/// Writes rows, each column as wide as its widest cell. A long text is cut, and a long number rounded.
+/// Writes rows, each column as wide as its widest cell. A long text is cut, and a long number is rounded.
 pub(crate) fn table(to: &mut dyn Write, rows: &[Vec<String>]) -> io::Result<()> {
     let bounded = |row: &Vec<String>| {
         let most = |at: usize| if at + 1 == row.len() { MOST_LAST } else { MOST_CELL };
@@ -89,7 +89,7 @@ fn bounded(cell: &str, most: usize) -> String {
     }
 }
 
-/// The same with all of each cell.
+/// Writes rows with the whole content of each cell.
 pub(crate) fn whole_table(to: &mut dyn Write, rows: &[Vec<String>]) -> io::Result<()> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let widest = |column| {

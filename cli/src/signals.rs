@@ -1,10 +1,10 @@
-//! Ctrl-C and SIGTERM end a command in good order: what it started is stopped first.
+//! Ends a command in order at Ctrl-C and SIGTERM: what it has started is stopped first.
 
 use tokio::signal::unix::{SignalKind, signal};
 
 use spotsweep_protocol::failure::{Context, Failure};
 
-/// Waits for SIGINT, SIGTERM or SIGHUP and names the one that came.
+/// Waits for SIGINT, SIGTERM or SIGHUP, and returns its name.
 pub(crate) async fn requested_stop() -> Result<&'static str, Failure> {
     let listen = |kind| signal(kind).context(|| "cannot listen for signals");
     let mut interrupt = listen(SignalKind::interrupt())?;
@@ -17,8 +17,7 @@ pub(crate) async fn requested_stop() -> Result<&'static str, Failure> {
     })
 }
 
-/// Runs `work` until it ends or a stop is asked for; then `work` is dropped and the failure says
-/// which signal came.
+/// Runs `work` until it ends or a signal asks to stop. Then `work` is dropped, and the failure names the signal.
 pub(crate) async fn unless_stopped<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     tokio::select! {
         outcome = work => outcome,

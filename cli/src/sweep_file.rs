@@ -1,4 +1,4 @@
-//! Reads sweep files from disk, never more of one than is allowed.
+//! Reads sweep files from disk, never more bytes of one than is allowed.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -10,15 +10,15 @@ use crate::out;
 use spotsweep_protocol::failure::Failure;
 use spotsweep_protocol::words::counted;
 
-/// What a file says, or everything that is wrong with it. Fails where it cannot be read: that is
-/// wrong usage.
+/// Reads a file, and returns its content or all its problems. It fails if the file cannot be read, which is wrong
+/// usage.
 ///
-/// One byte more than allowed is read, so that the library itself refuses what is too large.
+/// One byte more than allowed is read, so that the library itself refuses a file that is too large.
 pub(crate) fn read(path: &Path, version: &str) -> Result<Result<SweepFile, Rejected>, Failure> {
     read_with(path, version, None)
 }
 
-/// The same with a number of trials in place of the file's own.
+/// Reads a file with a number of trials in place of the file's own.
 pub(crate) fn read_with(
     path: &Path,
     version: &str,
@@ -36,7 +36,7 @@ pub(crate) fn read_with(
     Ok(parse_with(&path.display().to_string(), version, &bytes, &defaults))
 }
 
-/// Shows what is to be known of a valid file.
+/// Shows the warnings about a valid file.
 pub(crate) fn warn(warnings: &[Warning]) {
     for warning in warnings {
         out::note(format_args!("{warning}\n"));

@@ -1,4 +1,4 @@
-//! The sweep that a command is about, and what its commands have in common.
+//! Finds the sweep that a command is about, and reads what several commands need.
 
 use std::collections::BTreeSet;
 
@@ -14,39 +14,39 @@ use crate::target::{self, Table, Target};
 use spotsweep_protocol::failure::{Context, Failure};
 use spotsweep_protocol::words::counted;
 
-/// A sweep as the table has it.
+/// A sweep from the table.
 #[derive(Clone)]
 pub(crate) struct Found {
     /// Its record.
     pub(crate) sweep: Sweep,
-    /// Reads more of it.
+    /// Reads more of the sweep.
     pub(crate) reader: Reader,
-    /// The control plane that it is in.
+    /// The control plane of the sweep.
     pub(crate) target: Target,
 }
 
-/// What stands for the newest sweep.
+/// The word for the newest sweep.
 pub(crate) const LATEST: &str = "latest";
 /// Sweeps that a message names.
 const MOST_NAMED: usize = 5;
 
-/// Looks a sweep up by its id, the beginning of it, or `latest`.
+/// Finds a sweep by its id, by the beginning of its id, or by `latest`.
 pub(crate) async fn find(table: Table, wanted: &str) -> Result<Found, Failure> {
     check(wanted)?;
     let target = target::table(table.name).await?;
     let reader = Reader::new(&target.config, target.name.clone());
     let sweep = look_up(&reader, wanted).await.context(|| format!("cannot read the table {}", target.name))?;
-    Ok(told(Found { sweep: sweep?, reader, target }, wanted))
+    Ok(announced(Found { sweep: sweep?, reader, target }, wanted))
 }
 
-/// The sweep that runs, where there is one and no other.
+/// The only open sweep, if there is exactly one.
 pub(crate) async fn only_open(table: Table) -> Result<Found, Failure> {
     let target = target::table(table.name).await?;
     let reader = Reader::new(&target.config, target.name.clone());
     let mut open = reader.open_sweeps().await.context(|| format!("cannot read the table {}", target.name))?;
     match open.pop() {
         None => Err(Failure::new("no sweep is open; `spotsweep watch latest` shows the newest one")),
-        Some(sweep) if open.is_empty() => Ok(told(Found { sweep, reader, target }, "")),
+        Some(sweep) if open.is_empty() => Ok(announced(Found { sweep, reader, target }, "")),
         Some(last) => {
             let ids: Vec<SweepId> = open.into_iter().chain([last]).map(|sweep| sweep.id).collect();
             Err(Failure::usage(format!("{} are open, name one: {}", counted(ids.len(), "sweep"), listed(&ids))))
@@ -54,7 +54,7 @@ pub(crate) async fn only_open(table: Table) -> Result<Found, Failure> {
     }
 }
 
-/// Of sweeps, newest first, the one that is wanted.
+/// Chooses a sweep among these, newest first.
 pub(crate) fn chosen(wanted: &str, newest_first: Vec<Sweep>) -> Result<Sweep, Failure> {
     check(wanted)?;
     let fits = |sweep: &Sweep| wanted == LATEST || sweep.id.as_str().starts_with(wanted);
@@ -75,7 +75,7 @@ pub(crate) fn chosen(wanted: &str, newest_first: Vec<Sweep>) -> Result<Sweep, Fa
     }
 }
 
-/// A whole id is one read; everything else is compared with all sweeps.
+/// A whole id takes one read. Everything else is compared with all sweeps.
 pub(crate) async fn look_up(reader: &Reader, wanted: &str) -> Result<Result<Sweep, Failure>, ReadError> {
     if let Some(id) = SweepId::parse(wanted)
         && let Some(sweep) = reader.sweep(&id).await?
@@ -85,7 +85,7 @@ pub(crate) async fn look_up(reader: &Reader, wanted: &str) -> Result<Result<Swee
     Ok(chosen(wanted, reader.sweeps().await?))
 }
 
-/// Refuses what no id begins with, before anything is asked.
+/// Refuses text with which no id begins, before any request.
 fn check(wanted: &str) -> Result<(), Failure> {
     let is_id = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_".contains(&byte);
     match wanted.is_empty() || !wanted.bytes().all(is_id) {
@@ -106,8 +106,8 @@ fn listed(ids: &[SweepId]) -> String {
     shown.join(", ") + if ids.len() > MOST_NAMED { ", …" } else { "" }
 }
 
-/// Says which sweep it is, where only a part of its id was typed.
-fn told(found: Found, wanted: &str) -> Found {
+/// Prints the sweep's id, if only a part of it was typed.
+fn announced(found: Found, wanted: &str) -> Found {
     if found.sweep.id.as_str() != wanted {
         out::note(format_args!("sweep {}", found.sweep.id));
     }
@@ -115,16 +115,16 @@ fn told(found: Found, wanted: &str) -> Found {
 }
 
 impl Found {
-    /// Reads its record again.
+    /// Reads the sweep's record again.
     pub(crate) async fn refresh(&mut self) -> Result<(), Failure> {
         let read = self.reader.sweep(&self.sweep.id).await;
         let read = read.context(|| format!("cannot read the table {}", self.target.name))?;
-        // A record that has expired in between stays what it was.
+        // If the record has expired in between, the old one stays.
         self.sweep = read.unwrap_or_else(|| self.sweep.clone());
         Ok(())
     }
 
-    /// What it runs; a sweep whose file is being read, or was rejected, has none.
+    /// The sweep's plan. A sweep whose file is being read, or was rejected, has none.
     pub(crate) fn plan(&self) -> Result<&Plan, Failure> {
         let Sweep { id, stage, plan, .. } = &self.sweep;
         plan.as_ref().ok_or_else(|| Failure::new(format!("sweep {id} has no trials: it is {}", stage.name())))
@@ -136,7 +136,7 @@ impl Found {
         trials.context(|| format!("cannot read the table {}", self.target.name))
     }
 
-    /// The indices without repetition, in order; each must be one of its trials'.
+    /// The indexes in order and without repetition. Each must be that of a trial of the sweep.
     pub(crate) fn indices(&self, named: &[u32]) -> Result<BTreeSet<u32>, Failure> {
         let Sweep { id, .. } = &self.sweep;
         let trials = self.plan()?.trials;
@@ -149,22 +149,21 @@ impl Found {
         }
     }
 
-    /// Its bucket.
     pub(crate) fn bucket(&self) -> &str {
         &self.sweep.upload.bucket
     }
 
-    /// Reads its bucket.
+    /// A client of S3 for its bucket.
     pub(crate) fn s3(&self) -> aws_sdk_s3::Client {
         spotsweep_aws::path_style_s3(&self.target.config)
     }
 
-    /// An object of its bucket; none where there is no such key.
+    /// Reads an object of its bucket. None if there is no such key.
     pub(crate) async fn read(&self, key: &str) -> Result<Option<Vec<u8>>, Failure> {
         self.read_version(key, None).await
     }
 
-    /// A version of an object; none where it is gone.
+    /// Reads a version of an object. None if it does not exist any more.
     pub(crate) async fn read_version(&self, key: &str, version: Option<String>) -> Result<Option<Vec<u8>>, Failure> {
         let cannot_read = || format!("cannot read s3://{}/{key}", self.bucket());
         let got = self.s3().get_object().bucket(self.bucket()).key(key).set_version_id(version).send().await;
@@ -175,7 +174,7 @@ impl Found {
         Ok(Some(got.body.collect().await.context(cannot_read)?.to_vec()))
     }
 
-    /// `trials.jsonl`: each trial's parameters, by its index. Those that were suggested are in their trials' records.
+    /// Reads `trials.jsonl`, which has each trial's parameters. Suggested ones are in their trials' records instead.
     pub(crate) async fn parameters(&self) -> Result<Vec<u8>, Failure> {
         let key = trials::lines_key(&self.sweep.id);
         let read = self.read(&key).await?;
@@ -221,12 +220,12 @@ mod tests {
         let several = chosen("digits").unwrap_err().to_string();
         assert!(several.contains("2 sweeps") && several.contains(id(0).as_str()) && several.contains(id(1).as_str()));
         assert_eq!(chosen("long").unwrap_err().to_string(), "no sweep named `long`; `spotsweep ls` lists them");
-        for wanted in ["", "Nobody", "a b"] {
+        for wanted in ["", "Missing", "a b"] {
             assert!(chosen(wanted).is_err(), "{wanted}");
         }
     }
 
-    /// An id that another one begins with is that sweep's own.
+    /// If one id is the beginning of another one, it names its own sweep.
     #[test]
     fn a_whole_id_goes_before_a_longer_one() {
         let short = sweep("digits", "1");

@@ -1,4 +1,4 @@
-//! Which control plane a command talks to: the one that is named, else the local stack, else that of a running demo.
+//! Decides which control plane a command uses: the named one, else the local stack's, else that of a running demo.
 
 mod stale;
 
@@ -19,7 +19,7 @@ pub(crate) struct Table {
 pub(crate) struct Target {
     /// Endpoint and credentials.
     pub(crate) config: SdkConfig,
-    /// The same for Batch and CloudWatch Logs, which the local stack has at an endpoint of their own.
+    /// The same for Batch and CloudWatch Logs, which have an endpoint of their own on the local stack.
     pub(crate) batch: SdkConfig,
     /// Its name.
     pub(crate) name: String,
@@ -28,7 +28,7 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// What it is, for people.
+    /// A description for people.
     pub(crate) fn described(&self) -> String {
         match &self.endpoint {
             Some(endpoint) => format!("{} at {endpoint}", self.name),
@@ -45,7 +45,7 @@ impl Target {
     }
 }
 
-/// The bucket to drop files into.
+/// The bucket into which files are dropped.
 pub(crate) async fn bucket(named: Option<String>) -> Result<Target, Failure> {
     named_or_local(named, Wanted::Bucket, "--bucket or SPOTSWEEP_BUCKET").await
 }
@@ -60,13 +60,13 @@ pub(crate) async fn stack(named: Option<String>) -> Result<Target, Failure> {
     named_or_local(named, Wanted::Stack, "--stack or SPOTSWEEP_STACK").await
 }
 
-/// AWS as the environment has it. Fails where the environment is that of a local stack that has ended.
+/// AWS as the environment names it. It fails if the environment is that of a local stack that has ended.
 pub(crate) async fn sdk_config() -> Result<SdkConfig, Failure> {
     stale::check()?;
     Ok(spotsweep_aws::sdk_config().await)
 }
 
-/// What a command names, or takes from the local stack.
+/// A resource that a command names, or that is the local stack's.
 #[derive(Debug, Clone, Copy)]
 enum Wanted {
     Bucket,
@@ -88,7 +88,7 @@ async fn named_or_local(named: Option<String>, wanted: Wanted, how: &str) -> Res
     )))
 }
 
-/// States which local stack is used, where nothing names it: another person may have started it.
+/// Prints which local stack is used if nothing names it, because another person may have started it.
 #[cfg(feature = "local")]
 pub(crate) fn note_found(stack: &str) {
     if spotsweep_local_stack::checkout::Checkout::named().is_none() {
@@ -96,7 +96,7 @@ pub(crate) fn note_found(stack: &str) {
     }
 }
 
-/// Keeps a demo's stack until the file is closed, for some seconds at most: a view is to see how it ends.
+/// Keeps a demo's stack until the file is closed, but only for some seconds, so that a view shows its end.
 #[cfg(feature = "local")]
 pub(crate) fn view_of_demo() -> Option<std::fs::File> {
     use spotsweep_local_stack::checkout::Checkout;
@@ -107,7 +107,7 @@ pub(crate) fn view_of_demo() -> Option<std::fs::File> {
     desk.view()
 }
 
-/// The local stack's, or that of a running demo.
+/// State of the local stack, or of a running demo.
 #[cfg(feature = "local")]
 fn local(wanted: Wanted) -> Result<Option<Target>, Failure> {
     use spotsweep_local_stack::checkout::Checkout;
@@ -130,7 +130,7 @@ fn local(wanted: Wanted) -> Result<Option<Target>, Failure> {
     }))
 }
 
-/// This program has no local stack.
+/// A program without the feature `local` has no local stack.
 #[cfg(not(feature = "local"))]
 #[expect(clippy::unnecessary_wraps, reason = "as with a local stack")]
 fn local(_: Wanted) -> Result<Option<Target>, Failure> {

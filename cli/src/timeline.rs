@@ -1,4 +1,4 @@
-//! A trial's history as a story: its audit log merged with what Batch says of its containers.
+//! A trial's history: its audit log, merged with what Batch says about its containers.
 
 mod brief;
 
@@ -12,28 +12,28 @@ use spotsweep_control_plane::trial::{Attempt, Trial};
 use crate::show;
 use spotsweep_protocol::words::{counted, duration};
 
-/// What the control plane knows of a trial.
+/// What the control plane knows about a trial.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct History {
     /// Its record.
     pub(crate) trial: Trial,
-    /// Its audit log, oldest first.
+    /// Its audit log, oldest entry first.
     pub(crate) entries: Vec<Audit>,
-    /// The metric that the sweep's trials are compared by.
+    /// The metric by which the sweep's trials are compared.
     pub(crate) metric: Option<String>,
 }
 
-/// One line of the story.
+/// One line of the history.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Told {
+struct Line {
     at: Timestamp,
-    /// The event's name; a container's own beginnings and ends are Batch's.
+    /// Name of the event. Starts and ends of containers are Batch's.
     event: String,
     text: String,
     quiet: bool,
 }
 
-/// A trial's attempts, for machines.
+/// A trial's attempts as JSON.
 pub(crate) fn attempts(trial: &Trial) -> Vec<Value> {
     let attempt = |(number, attempt): (&u32, &Attempt)| {
         json!({ "attempt": number, "zone": attempt.zone, "instance": attempt.instance,
@@ -45,7 +45,7 @@ pub(crate) fn attempts(trial: &Trial) -> Vec<Value> {
 }
 
 impl History {
-    /// Everything, for machines; `seconds` count from the first event.
+    /// The whole history as JSON. `seconds` count from the first event.
     pub(crate) fn json(&self) -> Value {
         let first = self.entries.first().map(|entry| entry.at);
         let seconds = |at: Timestamp| first.map_or(0.0, |first| at.duration_since(first).as_secs_f64());
@@ -65,7 +65,7 @@ impl History {
         })
     }
 
-    /// The whole story for people: a headline, the attempts, then one line an event worth telling.
+    /// The whole history for people: a headline, the attempts, then one line for each important event.
     pub(crate) fn text(&self) -> String {
         let mut text = self.headline();
         let mut lay_out = |rows: &[Vec<String>]| {
@@ -76,7 +76,7 @@ impl History {
             text.push('\n');
         };
         lay_out(&self.attempts());
-        lay_out(&rows(&self.told()));
+        lay_out(&rows(&self.lines()));
         for note in self.trial.notes() {
             text.push_str(&format!("note: {}\n", show::line(note)));
         }
@@ -109,14 +109,14 @@ impl History {
         std::iter::once(header.into()).chain(self.trial.attempts.iter().map(row)).collect()
     }
 
-    /// The audit log and the containers' times, in order of time.
-    fn told(&self) -> Vec<Told> {
+    /// The audit log and the containers' times, in the order of time.
+    fn lines(&self) -> Vec<Line> {
         let of_log = self.entries.iter().map(|entry| {
             let follow = if entry.commands.is_empty() { String::new() } else { format!(" → {}", commands(entry)) };
             let text = format!("{}{follow}", answer(entry));
-            Told { at: entry.at, event: entry.event.to_string(), text, quiet: is_quiet(entry) }
+            Line { at: entry.at, event: entry.event.to_string(), text, quiet: is_quiet(entry) }
         });
-        let batch = |at, text| Told { at, event: "batch".to_owned(), text, quiet: false };
+        let batch = |at, text| Line { at, event: "batch".to_owned(), text, quiet: false };
         let of_batch = self.trial.attempts.iter().flat_map(|(number, attempt)| {
             let started = attempt.started_at.map(|at| batch(at, format!("the container of attempt {number} runs")));
             let ended = ending(attempt);
@@ -124,13 +124,13 @@ impl History {
                 attempt.stopped_at.map(|at| batch(at, format!("the container of attempt {number} ended: {ended}")));
             [started, stopped].into_iter().flatten()
         });
-        let mut told: Vec<Told> = of_log.chain(of_batch).collect();
-        told.sort_by_key(|told| told.at);
-        told
+        let mut lines: Vec<Line> = of_log.chain(of_batch).collect();
+        lines.sort_by_key(|line| line.at);
+        lines
     }
 }
 
-/// What was decided; of a warning, which changes no stage, what it says.
+/// The decision, or the text of a warning, which changes no stage.
 fn answer(entry: &Audit) -> &str {
     match (&*entry.event, is_look(entry)) {
         ("interruption-noticed", true) => "EC2 is about to take the instance",
@@ -139,17 +139,17 @@ fn answer(entry: &Audit) -> &str {
     }
 }
 
-/// Whether the answer only names the stage: the fact has changed none.
+/// Whether the answer only names the stage, because the fact has not changed it.
 fn is_look(entry: &Audit) -> bool {
     entry.answer.starts_with("workspace ") || entry.answer.starts_with("unchanged")
 }
 
-/// Reports and second looks tell nothing by themselves.
+/// Reports and repeated looks are not important by themselves.
 fn is_quiet(entry: &Audit) -> bool {
     entry.event == "trial-reported" || (is_look(entry) && entry.commands.is_empty())
 }
 
-/// `create-volume, attach-volume`; repeated ones once.
+/// Text such as `create-volume, attach-volume`, without repetitions.
 fn commands(entry: &Audit) -> String {
     let mut names: Vec<&str> = entry.commands.iter().map(AsRef::as_ref).collect();
     names.dedup();
@@ -162,12 +162,13 @@ fn ending(attempt: &Attempt) -> String {
     parts.join(", ")
 }
 
-/// Time since the beginning, time since the line before, event, text; quiet ones in a row as one.
-fn rows(told: &[Told]) -> Vec<Vec<String>> {
-    let Some(begin) = told.first().map(|told| told.at) else { return Vec::new() };
+/// The columns: time since the beginning, time since the line before, event, and text. Unimportant entries in a row
+/// become one.
+fn rows(lines: &[Line]) -> Vec<Vec<String>> {
+    let Some(begin) = lines.first().map(|line| line.at) else { return Vec::new() };
     let seconds = |from: Timestamp, to: Timestamp| to.duration_since(from).as_secs_f64();
     let (mut rows, mut last) = (Vec::new(), begin);
-    for group in told.chunk_by(|left, right| left.quiet && right.quiet) {
+    for group in lines.chunk_by(|left, right| left.quiet && right.quiet) {
         let (Some(head), Some(tail)) = (group.first(), group.last()) else { continue };
         let (event, text) =
             if head.quiet { (String::new(), folded(group)) } else { (head.event.clone(), head.text.clone()) };
@@ -178,11 +179,11 @@ fn rows(told: &[Told]) -> Vec<Vec<String>> {
     rows
 }
 
-/// `3 trial-reported, 1 volume-seen`
-fn folded(group: &[Told]) -> String {
+/// Text such as `3 trial-reported, 1 volume-seen`.
+fn folded(group: &[Line]) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for told in group {
-        *counts.entry(&told.event).or_default() += 1;
+    for line in group {
+        *counts.entry(&line.event).or_default() += 1;
     }
     let counts: Vec<String> = counts.iter().map(|(event, count)| format!("{count} {event}")).collect();
     format!("… {}", counts.join(", "))

@@ -1,4 +1,4 @@
-//! `spotsweep validate` and `spotsweep expand`, as a shell sees them.
+//! Runs `spotsweep validate` and `spotsweep expand` as a shell does.
 #![allow(clippy::unwrap_used)]
 
 use std::io::{BufRead, BufReader, Write};
@@ -83,7 +83,7 @@ fn one_trial_is_not_called_trials() {
     assert!(stdout(&output).ends_with("one.yaml: valid, 1 trial\n"), "{}", stdout(&output));
 }
 
-/// What the bucket would answer with a rejection, or not at all.
+/// The bucket would reject these files, or not answer them at all.
 #[test]
 fn names_that_the_bucket_refuses_are_invalid() {
     let files = Files::new();
@@ -105,13 +105,13 @@ fn names_that_the_bucket_refuses_are_invalid() {
         let output = run(&["submit", path.to_str().unwrap(), "--bucket", "b"]);
         assert!(output.status.code() == Some(2) && stderr(&output).contains(part), "{name}: {}", stderr(&output));
     }
-    // The mistakes in the file are told as well.
+    // The mistakes in the file are reported as well.
     let path = files.write("my grid.yaml", &GRID.replace("method: grid", "methud: grid"));
     let output = run(&["validate", path.to_str().unwrap()]);
     assert!(stderr(&output).contains("' '") && stderr(&output).contains("methud"), "{}", stderr(&output));
 }
 
-/// The variables of `spotsweep local env` after the end of the stack that they name.
+/// The environment has the variables of `spotsweep local env`, and their stack has ended.
 #[test]
 fn every_command_explains_an_environment_that_is_left() {
     let files = Files::new();
@@ -147,10 +147,10 @@ fn every_command_explains_an_environment_that_is_left() {
             .env_remove("SPOTSWEEP_STACK")
             .output()
             .unwrap();
-        let told = stderr(&output);
-        assert_eq!(output.status.code(), Some(1), "{command:?}: {told}");
+        let message = stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{command:?}: {message}");
         for part in ["has ended", "spotsweep local env", &port.to_string()] {
-            assert!(told.contains(part), "{command:?} says nothing of {part}: {told}");
+            assert!(message.contains(part), "{command:?} says nothing of {part}: {message}");
         }
     }
 }
@@ -189,7 +189,7 @@ fn an_unreadable_file_is_wrong_usage() {
 fn a_file_over_the_limit_is_refused_without_reading_it_all() {
     let files = Files::new();
     let path = files.write("huge.yaml", "");
-    // Sparse: 200 GB that no memory holds.
+    // The file is sparse, because no memory holds 200 GB.
     std::fs::File::options().write(true).open(&path).unwrap().set_len(200 << 30).unwrap();
     let output = run(&["validate", path.to_str().unwrap(), "--json"]);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));

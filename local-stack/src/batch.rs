@@ -1,5 +1,5 @@
-//! What `infra/compute.yaml` is to AWS: a Spot compute environment, a queue and the job
-//! definitions that sweeps run on, registered with the emulator over the wire.
+//! Registers with the emulator what `infra/compute.yaml` makes on AWS: a Spot compute environment, a queue, and the job
+//! definitions of the sweeps.
 
 use std::num::NonZero;
 use std::path::Path;
@@ -12,20 +12,22 @@ use aws_sdk_batch::types::{
 
 use spotsweep_protocol::failure::{Context, Failure};
 
-/// The queue of sweeps that name none.
+/// The queue of the sweeps whose file names none.
 pub const QUEUE: &str = "spot";
 const COMPUTE_ENVIRONMENT: &str = "spot";
-/// One vCPU each, so that trials spread over zones as they would over GPU instances: only Graviton has such sizes.
+/// An instance type with one vCPU, so that trials spread over zones as they would over GPU instances. Only Graviton has
+/// such sizes.
 const INSTANCE_TYPE: &str = "c7g.medium";
-/// The availability zones; each has one subnet, `subnet-<zone>`.
+/// The availability zones. Each has one subnet, `subnet-<zone>`.
 pub const ZONES: [&str; 3] = ["us-east-1a", "us-east-1b", "us-east-1c"];
 const MEMORY_MIB: &str = "1024";
-/// Name and command of each job definition; the commands' programs lie in the code folder.
+/// Name and command of each job definition. The programs of the commands lie in the code folder.
 const DEFINITIONS: [(&str, &[&str]); 2] =
     [("train", &["python", "train.py", "${args}"]), ("train-seed", &["python", "train_seed.py"])];
 
-/// Makes them. `code` is the folder that jobs run in, `endpoint` where they find AWS. Without `max_vcpus` as many trials
-/// run at once as there are cores: more would only slow each other down.
+/// Makes the compute environment, the queue and the job definitions. `code` is the folder in which jobs run, and
+/// `endpoint` is where they find AWS. Without `max_vcpus`, as many trials run at once as there are cores: more would
+/// slow each other down.
 pub async fn register(
     config: &SdkConfig,
     code: &Path,
@@ -44,7 +46,7 @@ pub async fn register(
         .set_subnets(Some(ZONES.map(|zone| format!("subnet-{zone}")).into()))
         .security_group_ids("sg-local")
         .instance_role("ecsInstanceRole")
-        // The functions' roles attach volumes to no other instances.
+        // The functions' roles attach volumes only to instances with this tag.
         .tags("spotsweep:compute", COMPUTE_ENVIRONMENT)
         .build();
     client

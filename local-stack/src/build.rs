@@ -1,4 +1,4 @@
-//! Builds the functions, the runner and the program that makes containers as the running command was built.
+//! Builds the functions, the runner and the program that makes containers, in the profile of the running command.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -11,14 +11,14 @@ use crate::checkout::Checkout;
 use crate::group::Group;
 use spotsweep_protocol::failure::{Context, Failure};
 
-/// `cargo build` of the functions and the other programs, and the folder they lie in; cargo's own output
-/// goes to standard error.
+/// Runs `cargo build` for the functions and the other programs, and returns the folder with the binaries. Cargo's own
+/// output goes to standard error.
 ///
-/// Profile, target folder and selected packages are those of `cargo run` and of the tests: cargo picks the
-/// features of shared dependencies by the packages, so any other selection would compile them a second time.
+/// Profile, target folder and selected packages are those of `cargo run` and of the tests. Cargo picks the features of
+/// shared dependencies by the packages, so another selection would compile them a second time.
 ///
-/// Nothing is built where `SPOTSWEEP_BUILT` says that this was done, as `tests/run` does: its tests run side by side, and
-/// cargo would build one after the other.
+/// If `SPOTSWEEP_BUILT` is set, nothing is built: `tests/run` has built everything before it starts its tests, and each
+/// test's cargo would wait for the others.
 pub(crate) async fn build(checkout: &Checkout) -> Result<PathBuf, Failure> {
     if std::env::var_os("SPOTSWEEP_BUILT").is_some() {
         return Ok(checkout.binaries.clone());
@@ -35,7 +35,7 @@ pub(crate) async fn build(checkout: &Checkout) -> Result<PathBuf, Failure> {
     for binary in needed(checkout)? {
         command.arg("--bin").arg(binary);
     }
-    // What `cargo run` tells this program about itself would have build scripts (ring's) run again.
+    // Cargo runs build scripts (ring's) again when the variables that `cargo run` sets for this program differ.
     for (name, _) in std::env::vars_os() {
         if ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|own| name.to_string_lossy().starts_with(own)) {
             command.env_remove(name);
@@ -50,7 +50,7 @@ pub(crate) async fn build(checkout: &Checkout) -> Result<PathBuf, Failure> {
     Err(Failure::new(format!("building the functions and the runner failed ({status}); cargo's messages are above")))
 }
 
-/// Each function is called as its folder is.
+/// The packages to build. Each function's package has the name of its folder.
 fn needed(checkout: &Checkout) -> Result<Vec<OsString>, Failure> {
     let folder = checkout.root.join("functions");
     let entries = fs::read_dir(&folder).and_then(Iterator::collect::<io::Result<Vec<_>>>);

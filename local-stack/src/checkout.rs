@@ -1,4 +1,4 @@
-//! Where this binary was built: the source tree, the target folder and the profile.
+//! The source tree, the target folder and the profile with which this binary was built.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -12,12 +12,15 @@ pub struct Checkout {
     pub root: PathBuf,
     /// Cargo's target folder.
     pub target: PathBuf,
-    /// The folder of the running binary and of those that are built beside it: `<target>/<profile>`.
+    /// The folder of the running binary, and of the binaries that are built with it: `<target>/<profile>`.
     pub binaries: PathBuf,
 }
 
 impl Checkout {
-    /// Finds them from the place of the running binary, `<target>/<profile>/spotsweep`.
+    /// Finds the folders from the path of the running binary, `<target>/<profile>/spotsweep`.
+    ///
+    /// # Errors
+    /// The running binary does not lie in such a folder.
     pub fn locate() -> Result<Self, Failure> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let root = root.canonicalize().ok().filter(|root| root.join("infra/control-plane.yaml").is_file());
@@ -36,33 +39,33 @@ impl Checkout {
         }
     }
 
-    /// Cargo's name of the profile that the running binary was built with.
+    /// Cargo's name of the profile with which the running binary was built.
     pub fn profile(&self) -> &str {
         match self.binaries.file_name().and_then(|name| name.to_str()) {
-            // The one folder that is not called as its profile is.
+            // Only this folder has another name than its profile.
             Some("debug") | None => "dev",
             Some(profile) => profile,
         }
     }
 
-    /// Everything that a local stack keeps but its Python environment: `<target>/local`, or where
-    /// `SPOTSWEEP_LOCAL` says, for a second stack beside the first.
+    /// The folder for everything that a local stack keeps, except for its Python environment. It is `<target>/local`.
+    /// `SPOTSWEEP_LOCAL` names another one, so that a second stack can run at the same time.
     pub fn local(&self) -> PathBuf {
-        // Jobs run in folders of their own: a relative path would mean another place to each.
+        // Each job runs in a folder of its own, in which a relative path would lead to another place.
         Self::named().and_then(|folder| std::path::absolute(folder).ok()).unwrap_or_else(|| self.shared())
     }
 
-    /// The folder that `SPOTSWEEP_LOCAL` names, if it names one.
+    /// The folder that `SPOTSWEEP_LOCAL` names, if it is set.
     pub fn named() -> Option<OsString> {
         std::env::var_os("SPOTSWEEP_LOCAL").filter(|folder| !folder.is_empty())
     }
 
-    /// What all local stacks share.
+    /// The folder of what all local stacks share.
     pub fn shared(&self) -> PathBuf {
         self.target.join("local")
     }
 
-    /// The bundled example.
+    /// The folder of the bundled example.
     pub fn digits(&self) -> PathBuf {
         self.root.join("examples/digits")
     }

@@ -1,4 +1,4 @@
-//! Deploys `infra/control-plane.yaml` as it is, and believes nothing that it has not read back.
+//! Deploys `infra/control-plane.yaml` unchanged, and reads each resource back to check that it exists.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,12 +16,11 @@ use spotsweep_protocol::failure::{Context, Failure};
 
 /// The local control plane's bucket.
 pub const BUCKET: &str = "spotsweep-local";
-/// Holds the functions' zips.
 const ARTIFACTS: &str = "spotsweep-local-artifacts";
 /// Name of the CloudFormation stack.
 pub const STACK: &str = "spotsweep-local";
 
-/// The template and the zips, ready to be uploaded.
+/// What is deployed: the template, and the zips that are uploaded before it.
 #[derive(Debug)]
 pub struct Package {
     packaged: Packaged,
@@ -29,7 +28,10 @@ pub struct Package {
 }
 
 impl Package {
-    /// Reads the template and zips the functions that it names.
+    /// Reads the template, and zips the functions that it names.
+    ///
+    /// # Errors
+    /// The template or a binary cannot be read, or a zip cannot be written.
     pub async fn make(checkout: &Checkout, binaries: &Path, run: &RunFolder) -> Result<Self, Failure> {
         let (checkout, binaries, folder) = (checkout.clone(), binaries.to_owned(), run.subfolder("functions")?);
         let make = move || {
@@ -42,7 +44,10 @@ impl Package {
         tokio::task::spawn_blocking(make).await.context(|| "zipping the functions was cut off")?
     }
 
-    /// Uploads the zips, creates the stack and the jobs' role, and checks what is there. Returns the table's name.
+    /// Uploads the zips, creates the stack and the jobs' role, and checks what exists then. Returns the table's name.
+    ///
+    /// # Errors
+    /// A request fails, or a resource is missing.
     pub async fn deploy(&self, config: &SdkConfig, queue: &str, definition: &str) -> Result<String, Failure> {
         self.upload(&spotsweep_aws::path_style_s3(config)).await?;
         let client = aws_sdk_cloudformation::Client::new(config);
@@ -82,7 +87,7 @@ impl Package {
             ("JobDefinition", definition),
             ("Architecture", architecture),
             ("ReconcileMinutes", "1"),
-            // A volume of the emulator is a folder or a sparse file.
+            // In the emulator a volume is a folder or a sparse file.
             ("WorkspaceGib", "1"),
             // The emulator moves a workspace in a second.
             ("PollMs", "150"),
@@ -91,8 +96,8 @@ impl Package {
         template.deploy(client).await
     }
 
-    /// A stack that ministack calls complete may lack what it does not know: each thing that the
-    /// control plane stands on is looked up where it is used.
+    /// Checks each resource that the control plane needs with the API that uses it: ministack reports a stack as
+    /// complete even if it does not know a type of resource and has left it out.
     async fn read_back(&self, config: &SdkConfig, table: &str) -> Result<(), Failure> {
         let (functions, rules) = (aws_sdk_lambda::Client::new(config), aws_sdk_eventbridge::Client::new(config));
         for name in &self.packaged.functions {

@@ -1,4 +1,4 @@
-//! What the emulator of a running stack is asked to do, by its own API.
+//! Requests to the emulator of a running stack, by the emulator's own API.
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use tokio::time::timeout;
 
 use spotsweep_protocol::failure::{Context, Failure};
 
-/// It answers within milliseconds; a loaded machine gets more.
+/// The emulator answers within milliseconds, but on a loaded machine it needs more time.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// Takes an instance away, after a notice if there is one. `emulator` is the emulator's URL.
+/// Reclaims an instance, after a notice if one is given. `emulator` is the emulator's URL.
 ///
 /// # Errors
-/// Where there is no such instance, or the emulator does not answer.
+/// There is no such instance, or the emulator does not answer.
 pub async fn reclaim(emulator: &str, instance: &str, notice: Option<Duration>) -> Result<(), Failure> {
     let request = json!({ "instance": instance, "notice_seconds": notice.map(|notice| notice.as_secs_f64()) });
     let answered = timeout(DEADLINE, post(emulator, "/_emulator/reclaim", &request.to_string())).await;
@@ -28,7 +28,7 @@ pub async fn reclaim(emulator: &str, instance: &str, notice: Option<Duration>) -
     Err(Failure::new(format!("cannot take {instance} away: {body}")))
 }
 
-/// The whole answer, head and body.
+/// Returns the whole answer, with its head and body.
 async fn post(url: &str, path: &str, body: &str) -> std::io::Result<String> {
     let address = url.trim_start_matches("http://");
     let mut stream = TcpStream::connect(address).await?;

@@ -1,5 +1,5 @@
-//! A program that we started, in a process group of its own: Ctrl-C at the terminal does not
-//! reach it before us, and whatever it started in turn ends with it.
+//! A program in a process group of its own. So Ctrl-C at the terminal does not reach the program before it reaches this
+//! process, and all descendants of the program can be ended with it.
 
 use std::io;
 use std::process::ExitStatus;
@@ -16,6 +16,9 @@ pub struct Group {
 
 impl Group {
     /// Starts the command.
+    ///
+    /// # Errors
+    /// The program cannot be started.
     pub fn start(command: &mut Command) -> io::Result<Self> {
         let child = command.process_group(0).spawn()?;
         let leader = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
@@ -23,14 +26,17 @@ impl Group {
     }
 
     /// Waits for the program's end.
+    ///
+    /// # Errors
+    /// The kernel refuses to wait.
     pub async fn wait(&mut self) -> io::Result<ExitStatus> {
         let status = self.child.wait().await?;
-        // Reaped: its number may soon be another program's.
+        // The process is reaped: its number may soon belong to another program.
         self.leader = None;
         Ok(status)
     }
 
-    /// How it ended, if it has.
+    /// The exit status of the program, if it has ended.
     pub fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
         let status = self.child.try_wait()?;
         if status.is_some() {
@@ -39,14 +45,14 @@ impl Group {
         Ok(status)
     }
 
-    /// Ends the whole group at once.
+    /// Kills the whole group at once.
     pub async fn kill(mut self) {
         self.signal_all();
-        // Nothing to learn from how a killed program ended.
+        // The exit status of a killed program is of no use.
         let _ = self.child.wait().await;
     }
 
-    /// Lets it live on without us; returns its pid.
+    /// Lets the program run on after this process ends, and returns its pid.
     pub fn detach(mut self) -> Option<i32> {
         self.leader.take().map(Pid::as_raw_nonzero).map(Into::into)
     }

@@ -1,8 +1,8 @@
-//! What a stack that was killed has left: runners and trainings that live on, devices, and a folder of data.
+//! Removes what a killed stack has left: runners and trainings that still run, devices, and a folder of data.
 //!
-//! A run is dead when no process holds its lock. Its processes are known by what the stack gave each of them: a variable
-//! that names a folder of the run, a program that lies there, or a container's root there. A shell that merely stands in
-//! the folder is none.
+//! A run is dead when no process holds its lock. A process belongs to the run if it has a variable that names a folder
+//! of the run, or if its program or its root lies there. A shell whose working folder is in the run does not belong to
+//! it.
 
 mod devices;
 
@@ -22,42 +22,41 @@ use self::devices::{count, take_away, thaw};
 use crate::run_folder::{large, lock_of_dead, runs};
 use spotsweep_protocol::failure::{Context, Failure};
 
-/// Variables of jobs and of ministack, whose functions inherit them: each names a folder of the run.
+/// Variables that jobs and ministack have, and that ministack's functions inherit. Each names a folder of the run.
 const MARKS: [&[u8]; 2] = [b"SPOTSWEEP_DEV=", b"STATE_DIR="];
-/// For killed processes to be gone, and with them their mounts and devices.
+/// How long to wait until killed processes, their mounts and their devices are gone.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Between two looks.
 const POLL: Duration = Duration::from_millis(50);
-/// stat(2) counts blocks of this size.
+/// The unit in which stat(2) counts blocks.
 const STAT_BLOCK: u64 = 512;
 
-/// What has been cleared.
+/// What was removed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Cleared {
-    /// Processes that were ended.
+    /// Number of processes that were killed.
     pub processes: usize,
-    /// Loop devices and mounts that are gone.
+    /// Number of loop devices and mounts that were removed.
     pub devices: usize,
-    /// Bytes on disk that were removed.
+    /// Bytes on disk that were freed.
     pub bytes: u64,
 }
 
 impl Cleared {
-    /// Whether there was nothing.
+    /// Whether there was nothing to remove.
     pub fn is_empty(self) -> bool {
         self == Self::default()
     }
 }
 
-/// Ends what dead runs under the stack's folder have left, and removes their data; their logs stay.
+/// Kills what dead runs under the stack's folder have left running, and removes their data. Their logs stay.
 ///
 /// # Errors
-/// Where a process does not end, or a device or folder can't be taken away.
+/// A process does not end, or a device or folder cannot be removed.
 pub async fn clear(local: &Path) -> Result<Cleared, Failure> {
     let mut cleared = Cleared::default();
     for run in runs(local) {
         let Some(_lock) = lock_of_dead(&run) else { continue };
-        // What /proc names has no links in it.
+        // The paths in /proc contain no links.
         let run = run.canonicalize().context(|| format!("cannot find {}", run.display()))?;
         cleared.devices += count(&run);
         cleared.processes += end_processes(&run).await?;
@@ -71,7 +70,7 @@ pub async fn clear(local: &Path) -> Result<Cleared, Failure> {
     Ok(cleared)
 }
 
-/// Kills them until there is none; how many there were.
+/// Kills the processes until none is left. Returns how many there were.
 async fn end_processes(run: &Path) -> Result<usize, Failure> {
     let deadline = Instant::now() + PATIENCE;
     let mut ended = BTreeSet::new();
@@ -87,7 +86,7 @@ async fn end_processes(run: &Path) -> Result<usize, Failure> {
                 run.display()
             )));
         }
-        // What waits for a frozen file system does not die.
+        // A process that waits for a frozen file system cannot be killed.
         thaw(run, &left);
         for process in left {
             kill(&process);
@@ -97,17 +96,17 @@ async fn end_processes(run: &Path) -> Result<usize, Failure> {
     }
 }
 
-/// Its number may be another process's by now: that one was started later.
+/// Kills the process if its number still belongs to it. A process that has the number now was started later.
 fn kill(process: &Process) {
     let now = Process::read(Path::new(&format!("/proc/{}/stat", process.pid)));
     let is_same = now.is_some_and(|now| now.started == process.started);
     if let Some(pid) = Pid::from_raw(process.pid).filter(|_| is_same) {
-        // An error means that it has just ended.
+        // An error means that the process has just ended.
         let _ = kill_process(pid, Signal::KILL);
     }
 }
 
-/// What has the run's marks, what it has started, and what shares its process groups.
+/// The processes with the run's variables, their descendants, and the processes in the same groups.
 fn processes_of(run: &Path) -> Vec<Process> {
     let all: Vec<Process> = Process::all().into_iter().filter(|process| !process.is_dead()).collect();
     let is_own = |process: &&Process| process.pid == getpid().as_raw_nonzero().get();
@@ -140,12 +139,12 @@ fn is_marked(pid: i32, run: &Path) -> bool {
         || is_contained(&of_process, run)
 }
 
-/// Whether its `/` is a folder of the run, as that of every process in a container of the run is. It stays so where
-/// the process has dropped its variables, and what has started it is gone.
+/// Whether the process has a folder of the run as its root, as every process in a container of the run has. The root
+/// stays the same if the process drops its variables and its parent ends.
 fn is_contained(of_process: &Path, run: &Path) -> bool {
     let mounts = fs::read_to_string(of_process.join("mountinfo")).unwrap_or_default();
-    // proc_pid_mountinfo(5): the fourth field is what is mounted of its file system, the fifth where. A run's name has
-    // the time and the process that made it, so no other folder is called so.
+    // In proc_pid_mountinfo(5) the fourth field is the mounted part of the file system, and the fifth is the mount
+    // point. A run's name has the time and the process that made it, so no other folder has the same name.
     let mut roots = mounts.lines().filter_map(|line| {
         let mut fields = line.split(' ').skip(3);
         let mounted = fields.next()?;
@@ -154,7 +153,7 @@ fn is_contained(of_process: &Path, run: &Path) -> bool {
     roots.any(|root| root.iter().any(|part| Some(part) == run.file_name()))
 }
 
-/// Bytes on disk; links are not followed.
+/// Counts the bytes on disk. Links are not followed.
 fn bytes_under(path: &Path) -> u64 {
     let Ok(found) = path.symlink_metadata() else { return 0 };
     let within = if found.is_dir() { fs::read_dir(path).ok() } else { None };
@@ -190,7 +189,7 @@ mod tests {
         let local = tempfile::tempdir().unwrap();
         let run = dead_run(local.path());
         let devices = run.join("jobs/instances/i-1/dev");
-        // Ended before it has started its second process, it would be the only one.
+        // If it were killed before it has started its second process, only one process would be found.
         let both = local.path().join("both");
         let script = format!("env -i sleep 600 & touch {}; exec sleep 600", both.display());
         let mut training = sleeper(&script, Some(&devices), &run);

@@ -1,4 +1,4 @@
-//! What a stack has not cleaned up: by the emulator's word, and by looking at the disk.
+//! Finds what a stack has not cleaned up, in the emulator's state and on the disk.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-/// Volumes, snapshots and attachments that are still there, by their names.
+/// Names of volumes, snapshots and attachments that still exist.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Leftovers {
     volumes: BTreeSet<String>,
@@ -15,16 +15,16 @@ pub struct Leftovers {
 }
 
 impl Leftovers {
-    /// Looks. `state` is the emulator's, `folder` its own.
+    /// Finds them. `state` is the emulator's state, and `folder` is its folder.
     pub fn find(state: &Value, folder: &Path) -> Self {
-        let told = |kind: &str, field: &str| {
+        let listed = |kind: &str, field: &str| {
             let all = state.pointer(&format!("/leftovers/{kind}")).and_then(Value::as_array).into_iter().flatten();
             all.filter_map(|one| one.get(field)?.as_str().map(str::to_owned)).collect::<BTreeSet<_>>()
         };
         let mut found = Self {
-            volumes: told("volumes", "id"),
-            snapshots: told("snapshots", "id"),
-            attachments: told("attachments", "volume"),
+            volumes: listed("volumes", "id"),
+            snapshots: listed("snapshots", "id"),
+            attachments: listed("attachments", "volume"),
         };
         found.volumes.extend(names(&folder.join("volumes")));
         found.snapshots.extend(names(&folder.join("snapshots")));
@@ -34,7 +34,7 @@ impl Leftovers {
         found
     }
 
-    /// The same without snapshots that are kept on purpose.
+    /// Leaves out the snapshots that are kept on purpose.
     pub fn without(mut self, kept: &BTreeSet<&str>) -> Self {
         self.snapshots.retain(|snapshot| !kept.contains(snapshot.as_str()));
         self
@@ -45,7 +45,7 @@ impl Leftovers {
         self.volumes.is_empty() && self.snapshots.is_empty() && self.attachments.is_empty()
     }
 
-    /// Counts, as the summary has them.
+    /// The counts as the summary has them.
     pub fn json(&self) -> Value {
         json!({
             "volumes": self.volumes.len(),
@@ -54,14 +54,14 @@ impl Leftovers {
         })
     }
 
-    /// All names, for people.
+    /// All names, as text for people.
     pub fn names(&self) -> String {
         let all = self.volumes.iter().chain(&self.snapshots).chain(&self.attachments);
         all.map(String::as_str).collect::<Vec<_>>().join(", ")
     }
 }
 
-/// Names in a folder; none where there is no folder. A file's ending (of an image) is not part of its name.
+/// The names in a folder, without the extension of images. Returns none if there is no folder.
 fn names(folder: &Path) -> Vec<String> {
     entries(folder).iter().filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned())).collect()
 }
@@ -71,7 +71,7 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     entries.filter_map(Result::ok).map(|entry| entry.path()).collect()
 }
 
-/// Devices of instances.
+/// The attached devices of all instances.
 fn devices(folder: &Path) -> Vec<String> {
     let instances = entries(&folder.join("instances"));
     instances.iter().flat_map(|instance| names(&instance.join("dev/disk/by-id"))).collect()
@@ -102,14 +102,14 @@ mod tests {
     #[test]
     fn the_disk_and_the_state_are_both_believed() {
         let folder = tempfile::tempdir().unwrap();
-        let told = json!({ "leftovers": { "volumes": [{ "id": "vol-1" }], "snapshots": [],
+        let state = json!({ "leftovers": { "volumes": [{ "id": "vol-1" }], "snapshots": [],
             "attachments": [{ "volume": "vol-1" }] } });
         assert!(Leftovers::find(&json!({}), folder.path()).is_empty());
         for path in ["volumes/vol-1", "volumes/vol-2", "snapshots", "instances/i-1/dev/disk/by-id/nvme-vol1"] {
             fs::create_dir_all(folder.path().join(path)).unwrap();
         }
         fs::write(folder.path().join("snapshots/snap-1.img"), "").unwrap();
-        let found = Leftovers::find(&told, folder.path());
+        let found = Leftovers::find(&state, folder.path());
         assert_eq!(found.json(), json!({ "volumes": 2, "snapshots": 1, "attachments": 2 }));
         assert_eq!(found.names(), "vol-1, vol-2, snap-1, nvme-vol1, vol-1");
     }

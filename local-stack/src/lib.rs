@@ -1,5 +1,5 @@
-//! The local stack: ministack (S3, DynamoDB, EventBridge, Lambda, CloudFormation) with the real
-//! control plane deployed on it, and our emulator of Batch, EC2 and IMDS.
+//! The local stack: ministack (S3, DynamoDB, EventBridge, Lambda, CloudFormation) with the real control plane, and the
+//! emulator of Batch, EC2 and IMDS.
 
 pub mod batch;
 mod build;

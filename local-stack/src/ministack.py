@@ -1,4 +1,4 @@
-"""Runs ministack, tied to the command that started it, with six things fixed.
+"""Runs ministack with six fixes, and ends it with the command that started it.
 
 Its EventBridge calls a function once and ignores failures; AWS hands the event to Lambda's
 asynchronous queue, with its retries and its on-failure destination.
@@ -34,15 +34,15 @@ import ministack.services.lambda_svc as lambda_svc
 import ministack.services.s3 as s3
 import ministack.services.sts as sts
 
-# ministack's, unless it is told another.
+# The account that ministack uses by default.
 ACCOUNT = "000000000000"
 
-# Of an object's key.
+# Bytes of an object's key at most.
 MOST_KEY_BYTES = 1024
 
 
 def follow_parent():
-    """Ends this process group when the other end of standard input closes, however that came."""
+    """Ends this process group when the other end of standard input closes, for whatever reason."""
     sys.stdin.buffer.read()
     os.killpg(0, signal.SIGKILL)
 
@@ -62,22 +62,22 @@ dispatch_s3 = s3._dispatch
 
 
 def as_over_tls(address, _is_secure):
-    """Remembers where a request comes from."""
+    """Stores the source address of a request."""
     pin_request_origin(address, True)
 
 
 def request_context(service, action, body, parameters):
-    """What policies may ask about a request."""
+    """Returns the condition keys of a request."""
     context = request_tag_context(service, action, body, parameters)
     if action == "events:PutEvents":
         sources = {entry.get("Source") for entry in json.loads(body)["Entries"]}
-        # AWS authorises entry by entry; here events of two sources are none that a policy names.
+        # AWS authorizes each entry. Here a request with events of two sources has no source that a policy allows.
         context["events:source"] = sources.pop() if len(sources) == 1 else ""
     return context
 
 
 def filled(resource, context):
-    """A resource with its policy variables' values; one that lacks a value matches nothing."""
+    """Replaces the policy variables in a resource. If a value is missing, the resource matches nothing."""
     values = {name: iam_evaluator._resolve_condition_key(name, context) for name in re.findall(r"\$\{([^}]+)\}", resource)}
     if any(not isinstance(value, str) for value in values.values()):
         return ""
@@ -85,7 +85,7 @@ def filled(resource, context):
 
 
 def first_match_of_filled(context, statements, effect):
-    """As ministack's, with variables."""
+    """Does what ministack's function does, with policy variables."""
     def fill(resources):
         return [filled(resource, context) for resource in resources]
 
@@ -94,14 +94,14 @@ def first_match_of_filled(context, statements, effect):
 
 
 def with_short_keys(method, bucket, key, *request):
-    """Answers a request for an object as S3 does where its key is too long."""
+    """Refuses a request whose key is too long, as S3 does."""
     if len(key.encode(errors="surrogateescape")) > MOST_KEY_BYTES:
         return s3._error("KeyTooLongError", "Your key is too long", 400)
     return dispatch_s3(method, bucket, key, *request)
 
 
 def give_jobs_their_role():
-    """Lets the credentials that jobs are given stand for a session of their role, which Batch opens on AWS."""
+    """Registers the jobs' credentials as a session of their role. On AWS, Batch starts that session."""
     role, key = os.environ["JOB_ROLE"], os.environ["JOB_CREDENTIAL"]
     arn = f"arn:aws:sts::{ACCOUNT}:assumed-role/{role}/local"
     sts.register_session(key, {"Arn": arn, "UserId": f"{role}:local", "SecretAccessKey": key, "SessionToken": key})
@@ -116,13 +116,13 @@ def to_fis(method, path, body=None):
 
 
 def members(given):
-    """Members of the API, which begin in lower case; CloudFormation's begin in upper case."""
+    """Changes CloudFormation's names, which begin in upper case, to the API's, which begin in lower case."""
     return {name[0].lower() + name[1:]: value for name, value in given.items()}
 
 
 def create_experiment_template(_logical_id, properties, _stack):
     """Makes an AWS::FIS::ExperimentTemplate."""
-    # CloudFormation makes up a token for each resource that it makes.
+    # CloudFormation generates a client token for each resource.
     body = members(properties) | {"clientToken": str(uuid.uuid4())}
     body["targets"] = {name: members(target) for name, target in body["targets"].items()}
     for target in body["targets"].values():
@@ -134,7 +134,7 @@ def create_experiment_template(_logical_id, properties, _stack):
 
 
 def delete_experiment_template(template, _properties):
-    """Deletes it."""
+    """Deletes an AWS::FIS::ExperimentTemplate."""
     to_fis("DELETE", f"/experimentTemplates/{template}")
 
 

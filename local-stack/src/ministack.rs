@@ -1,4 +1,4 @@
-//! ministack as a child of ours, on a port of its own, with its data in the run's folder.
+//! Runs ministack as a child process, on a port of its own, with its data in the run's folder.
 
 use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -18,12 +18,13 @@ use crate::sdk::{LOCAL_CREDENTIAL, LOCAL_REGION};
 use crate::venv::Venv;
 use spotsweep_protocol::failure::{Context, Failure};
 
-/// Ends with its whole group when our end of its standard input closes, so that even a SIGKILL
-/// of this command leaves nothing behind.
+/// The program that starts ministack. It ends with its whole process group when this process closes the pipe to its
+/// standard input. So even a SIGKILL of this process leaves no other one running.
 const PROGRAM: &str = include_str!("ministack.py");
-/// Stands before it where `RECORD` names a folder.
+/// Is put in front of [`PROGRAM`] if the variable [`RECORD`] names a folder.
 const RECORDER: &str = include_str!("record.py");
-/// Names the folder in which all requests are recorded, the emulator's too (`emulator/server/src/http/record.rs`).
+/// The variable that names the folder in which all requests are recorded, the emulator's too
+/// (`emulator/server/src/http/record.rs`).
 const RECORD: &str = "SPOTSWEEP_RECORD";
 /// The services that the emulator serves.
 const EMULATED: [&str; 5] = [
@@ -33,12 +34,11 @@ const EMULATED: [&str; 5] = [
     "AWS_ENDPOINT_URL_FIS",
     "AWS_ENDPOINT_URL_PRICING",
 ];
-/// It is up in 0.4 s; a loaded machine gets more.
+/// ministack starts in 0.4 s, but on a loaded machine it needs more time.
 const START_DEADLINE: Duration = Duration::from_secs(30);
-/// Another program can take the free port before ministack binds it.
+/// How often to start ministack: another program can take the free port before ministack binds it.
 const START_ATTEMPTS: u32 = 3;
 
-/// A running ministack.
 #[derive(Debug)]
 pub(crate) struct Ministack {
     group: Group,
@@ -47,8 +47,8 @@ pub(crate) struct Ministack {
 }
 
 impl Ministack {
-    /// Starts it and waits until it answers. Its functions inherit `emulator`, an endpoint, for
-    /// Batch, EC2 and ECS.
+    /// Starts ministack and waits until it answers. Its functions inherit the endpoint `emulator` for Batch, EC2 and
+    /// ECS.
     pub(crate) async fn start(venv: &Venv, run: &RunFolder, emulator: &str) -> Result<Self, Failure> {
         let data = run.subfolder("ministack")?;
         let log = run.path().join("ministack.log");
@@ -63,17 +63,16 @@ impl Ministack {
         }
     }
 
-    /// Where it serves, as a URL.
     pub(crate) fn endpoint(&self) -> &str {
         &self.endpoint
     }
 
-    /// Its log; the functions' output is in it too.
+    /// The log of ministack, which also has the functions' output.
     pub(crate) fn log(&self) -> &Path {
         &self.log
     }
 
-    /// Fails if it has ended on its own.
+    /// Fails if ministack has ended.
     pub(crate) fn check(&mut self) -> Result<(), Failure> {
         match self.group.ended().context(|| "cannot follow ministack")? {
             None => Ok(()),
@@ -81,7 +80,7 @@ impl Ministack {
         }
     }
 
-    /// Ends it and the functions that it runs. At once: its data is in memory and thrown away.
+    /// Kills ministack and the functions that it runs. Nothing has to be saved, because its data is in memory.
     pub(crate) async fn stop(self) {
         self.group.kill().await;
     }
@@ -113,7 +112,7 @@ fn spawn(venv: &Venv, data: &Path, log: &Path, emulator: &str) -> Result<Minista
     let record = std::env::var_os(RECORD).filter(|folder| !folder.is_empty());
     let record = record.map(|folder| std::path::absolute(&folder).unwrap_or_else(|_| folder.into()));
     let recorder = record.as_ref().map_or("", |_| RECORDER);
-    // Nothing of the caller's environment but PATH: no profile, no endpoint, no proxy of theirs.
+    // Of the caller's environment only PATH is passed on, so that no profile, endpoint or proxy has an effect.
     command
         .args(["-c", &format!("{recorder}{PROGRAM}")])
         .current_dir(data)
@@ -123,7 +122,8 @@ fn spawn(venv: &Venv, data: &Path, log: &Path, emulator: &str) -> Result<Minista
         .env("GATEWAY_PORT", port.to_string())
         .env("BIND_HOST", "127.0.0.1")
         .env("IOT_MTLS_ENABLED", "0")
-        // Functions and jobs may do what their roles allow, and `test`, as which commands and tests sign, everything.
+        // With this, functions and jobs are allowed what their roles allow. Commands and tests sign as `test`, which is
+        // allowed everything.
         .env("AUTH", "true")
         .envs([("JOB_ROLE", JOB_ROLE), ("JOB_CREDENTIAL", JOB_CREDENTIAL)])
         .env("PYTHONUNBUFFERED", "1")
@@ -145,7 +145,7 @@ fn free_port() -> std::io::Result<u16> {
     Ok(listener.local_addr()?.port())
 }
 
-/// Whether its readiness page says 200.
+/// Whether the readiness page answers with status 200.
 async fn answers(address: &str) -> std::io::Result<bool> {
     let mut stream = TcpStream::connect(address).await?;
     let request = format!("GET /_ministack/ready HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");

@@ -1,4 +1,4 @@
-//! What `sam package` does, with the functions' binaries that cargo has built.
+//! Packages the functions as `sam package` does, from the binaries that cargo has built.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -8,18 +8,17 @@ use zip::write::{SimpleFileOptions, ZipWriter};
 
 use spotsweep_protocol::failure::{Context, Failure};
 
-/// The template with its code in S3.
+/// The template, with the functions' code in S3.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Packaged {
-    /// The template's text.
+    /// The template, in which each `CodeUri` names a zip in the bucket.
     pub template: String,
-    /// The functions' folder names, in the template's order.
+    /// Names of the functions' folders, in the template's order.
     pub functions: Vec<String>,
 }
 
-/// Replaces each `CodeUri: ../functions/<name>` by the place of `<name>.zip` in the bucket. The
-/// rest of the text stays as it is, comments included, so that nothing else can differ from what
-/// gets deployed on AWS.
+/// Replaces each `CodeUri: ../functions/<name>` by the location of `<name>.zip` in the bucket. The rest of the text
+/// stays the same, comments included, so that nothing else can differ from what is deployed on AWS.
 pub(crate) fn point_at(template: &str, bucket: &str) -> Packaged {
     let mut functions = Vec::new();
     let line = |line: &str| {
@@ -33,21 +32,21 @@ pub(crate) fn point_at(template: &str, bucket: &str) -> Packaged {
     Packaged { template, functions }
 }
 
-/// A folder for the functions' binaries and their zips.
+/// The folders of the functions' binaries and zips.
 #[derive(Debug)]
 pub(crate) struct Bootstraps<'a> {
-    /// Where cargo has put the binaries.
+    /// The folder with the binaries that cargo has built.
     pub binaries: &'a Path,
-    /// Lives as long as the functions do.
+    /// A folder that exists for as long as the functions run.
     pub folder: &'a Path,
 }
 
 impl Bootstraps<'_> {
-    /// Makes a zip for each function. Blocks.
+    /// Makes a zip for each function. It blocks the thread.
     ///
-    /// Its `bootstrap` is two lines that start the binary, linked into the folder, so that a build in
-    /// the meantime changes nothing that runs. ministack hashes a function's whole zip with every
-    /// invocation: with the binary in it (60 MB in the dev profile) that costs more than the function.
+    /// The `bootstrap` in a zip is two lines that start the binary. The binary is linked into the folder, so that a
+    /// build in the meantime does not change what runs. ministack hashes a function's whole zip at every invocation:
+    /// with the binary in it (60 MB in the dev profile) that takes longer than the function itself.
     pub(crate) fn zip(&self, functions: &[String]) -> Result<Vec<PathBuf>, Failure> {
         functions
             .iter()
@@ -63,9 +62,10 @@ impl Bootstraps<'_> {
     }
 }
 
-/// Gives a binary a second name that stays what it is when cargo builds it again.
+/// Gives a binary a second name. It keeps its content when cargo builds the binary again, because cargo writes a new
+/// file.
 pub(crate) fn link(binary: &Path, to: &Path) -> io::Result<()> {
-    // Another file system, or one without hard links.
+    // A hard link is not possible to another file system, or on one without hard links.
     fs::hard_link(binary, to).or_else(|_| fs::copy(binary, to).map(drop))
 }
 

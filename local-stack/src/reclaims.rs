@@ -1,4 +1,4 @@
-//! Spot reclaims during the demo: planned, carried out on the emulator's World, followed to their end.
+//! Spot reclaims during the demo: they are planned, carried out on the emulator's World, and followed to their end.
 
 mod injector;
 mod ledger;
@@ -22,19 +22,19 @@ use ledger::Ledger;
 use plan::Kind;
 use run_state::RunState;
 
-/// DescribeJobs takes so many ids at once.
+/// DescribeJobs takes at most this many ids at once.
 const MOST_IDS: usize = 100;
 
 pub use trace::turns;
 
-/// What is to happen to the sweep.
+/// The reclaims and zone changes that the user has asked for.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Wish {
     /// Number of reclaims.
     pub count: u32,
-    /// Which instance, when and how.
+    /// Seed of the plan, which chooses instances, times and kinds.
     pub seed: u64,
-    /// When zones lose their capacity and get it back, in order of time.
+    /// When zones lose their capacity and get it back, in the order of time.
     pub turns: Vec<Turn>,
 }
 
@@ -45,18 +45,18 @@ pub struct Turn {
     pub at: f64,
     /// Which.
     pub zone: String,
-    /// Whether it has capacity from then on.
+    /// Whether the zone has capacity from then on.
     pub open: bool,
 }
 
 impl Wish {
-    /// Whether nothing is wished for.
+    /// Whether neither reclaims nor changes of zones are asked for.
     pub fn is_empty(&self) -> bool {
         self.count == 0 && self.turns.is_empty()
     }
 }
 
-/// Reclaims under way.
+/// Carries out the plan, and follows what each reclaim costs.
 #[derive(Debug)]
 pub struct Reclaims {
     injector: Injector,
@@ -68,7 +68,7 @@ pub struct Reclaims {
 }
 
 impl Reclaims {
-    /// Nothing has happened yet.
+    /// Starts with the plan alone.
     pub fn new(stack: &Stack, Wish { count, seed, turns }: Wish, plan: &Plan) -> Self {
         let mut run_state = RunState::new(&stack.jobs_logs());
         for trial in 0..plan.trials {
@@ -86,11 +86,12 @@ impl Reclaims {
         }
     }
 
-    /// Looks, strikes where it is time, and tells what became of earlier strikes.
+    /// Looks at the sweep, reclaims instances whose time has come, and returns a line for each earlier reclaim whose
+    /// outcome is known now.
     pub fn tick(&mut self, stack: &Stack, trials: &[Trial], total: u32) -> Vec<String> {
         let now = self.started.elapsed().as_secs_f64();
         for trial in trials {
-            // Batch's attempts used up, a trial goes on as a new job.
+            // When Batch's attempts are used up, a trial goes on as a new job.
             self.run_state.knows(trial.job.to_string(), trial.index);
         }
         self.look(stack, now);
@@ -113,17 +114,18 @@ impl Reclaims {
         let mut jobs = Vec::new();
         for ids in ids.chunks(MOST_IDS) {
             let request = DescribeJobs { jobs: ids.to_vec() };
-            // Refused only for too few or too many ids.
+            // DescribeJobs refuses only too few or too many ids.
             let answer = stack.with_world(|world, _| world.describe_jobs(&request)).unwrap_or_default();
             jobs.extend(answer.get("jobs").and_then(Value::as_array).cloned().unwrap_or_default());
         }
         self.run_state.look(&state, &Value::from_iter([("jobs", Value::from(jobs))]), now);
     }
 
-    /// An instance that has just ended by itself can't be taken any more: then there is nothing to tell.
+    /// Carries out an act. An instance that has just ended by itself cannot be reclaimed any more, so nothing is
+    /// recorded then.
     fn carry_out(&mut self, stack: &Stack, act: &Act, now: f64) {
         let spare = |notice: bool| notice.then_some(NOTICE);
-        let (struck, how) = stack.with_world(|world, at| match act {
+        let (reclaimed, how) = stack.with_world(|world, at| match act {
             Act::Reclaim { instance, notice, kind } => {
                 let taken = world.reclaim(instance, spare(*notice), at).map(|()| vec![instance.clone()]);
                 (taken.unwrap_or_default(), (*kind, *notice))
@@ -140,12 +142,12 @@ impl Reclaims {
                 (vec![], (Kind::Zone, false))
             }
         });
-        for instance in struck {
-            self.ledger.struck(&self.run_state, &instance, how, now);
+        for instance in reclaimed {
+            self.ledger.record(&self.run_state, &instance, how, now);
         }
     }
 
-    /// Planned reclaims that found no instance to take, of how many.
+    /// Number of planned reclaims that found no instance, and number of all planned ones.
     pub fn missed(&self) -> (usize, usize) {
         (self.injector.left(), self.planned)
     }
@@ -155,7 +157,7 @@ impl Reclaims {
         self.ledger.json().into()
     }
 
-    /// The trial that was struck most often.
+    /// The trial that was interrupted most often.
     pub fn most_interrupted(&self) -> Option<u32> {
         self.ledger.most_interrupted()
     }

@@ -18,7 +18,7 @@ import ministack.services.sts
 # An id, a hash or a time.
 ID = re.compile(r"(?=(?:[-A-Fa-f:.%+TZ]*[0-9]){6})[-0-9A-Fa-f:.%+TZ]+")
 SECRET = {"authorization", "x-amz-security-token"}
-# Bytes of a request that are kept; larger ones are contents.
+# Larger bodies are contents of objects, and are not recorded.
 MOST = 1 << 20
 
 app = ministack.app.app
@@ -28,7 +28,7 @@ forms = set()
 
 
 def write(line, form):
-    """Writes a line, once for each form of it; changes of a stack always, for roles are what the last one made them."""
+    """Writes a line once for each form of it. Each change of a stack is written, because it may change roles."""
     form = hash(form)
     if form not in forms or "TemplateBody=" in (line.get("request", {}).get("body") or ""):
         forms.add(form)
@@ -42,8 +42,8 @@ def has_contents(service, method, path, query):
 
 
 async def recording(scope, receive, send):
-    """Passes everything on to ministack, and writes signed requests down."""
-    headers = {name.decode().lower(): value.decode("latin-1") for name, value in scope.get("headers", ())}
+    """Passes each request on to ministack, and records the signed ones."""
+    answered = {name.decode().lower(): value.decode("latin-1") for name, value in scope.get("headers", ())}
     credential = re.search(r"Credential=(\S+)/aws4_request", headers.get("authorization", ""))
     if scope["type"] != "http" or not credential:
         await app(scope, receive, send)
@@ -76,14 +76,14 @@ async def recording(scope, receive, send):
         "signed": signed,
         "body": None if contents else sent.decode("utf-8", "replace"),
     }
-    told = {name.decode().lower(): value.decode("latin-1") for name, value in (status[0]["headers"] if status else ())}
-    answer = {"status": status[0]["status"] if status else None, "headers": told, "body": received.decode("utf-8", "replace")}
+    answered = {name.decode().lower(): value.decode("latin-1") for name, value in (status[0]["headers"] if status else ())}
+    answer = {"status": status[0]["status"] if status else None, "headers": answered, "body": received.decode("utf-8", "replace")}
     form = ID.sub(lambda found: "0" * len(found[0]), json.dumps([request, answer["status"]]))
     write({"request": request, "answer": answer}, form)
 
 
 def remembered(key, session):
-    """Registers a session, and writes down whose it is: its key id is no secret."""
+    """Registers a session, and records its role. The key id is no secret."""
     register_session(key, session)
     session = {"key": key, "arn": session.get("Arn"), "tags": session.get("SessionTags") or {}}
     write({"session": session}, json.dumps(session))

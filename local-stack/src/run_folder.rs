@@ -1,22 +1,22 @@
-//! One folder per run of the local stack: data, logs, the trials' files. Its lock tells whether
-//! the run is alive, so no pid is ever trusted.
+//! One folder for each run of the local stack, with data, logs and the trials' files. Its lock shows whether the run is
+//! alive, so no stored pid is trusted.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use spotsweep_protocol::failure::{Context, Failure};
 
-/// Folders of failed runs that are kept for a look at their logs.
+/// Number of failed runs whose folders are kept for their logs.
 const KEPT_FAILED_RUNS: usize = 3;
 
-/// The folders of runs within that of the local stack.
+/// Name of the folder that contains the folders of the runs.
 const RUNS: &str = "runs";
 
-/// What is removed where only the logs are kept.
+/// What is removed if only the logs are kept.
 const LARGE: [&str; 6] =
     ["functions", "ministack", "jobs/attempts", "jobs/volumes", "jobs/snapshots", "jobs/instances"];
 
-/// A live run's folder.
+/// The folder of a live run.
 #[derive(Debug)]
 pub struct RunFolder {
     path: PathBuf,
@@ -24,7 +24,10 @@ pub struct RunFolder {
 }
 
 impl RunFolder {
-    /// Makes a new one under `<local>/runs`, and removes the oldest of dead runs.
+    /// Makes a new folder under `<local>/runs`, and removes the oldest folders of dead runs.
+    ///
+    /// # Errors
+    /// A folder or the lock cannot be made.
     pub fn create(local: &Path) -> Result<Self, Failure> {
         let runs = local.join(RUNS);
         fs::create_dir_all(&runs).context(|| format!("cannot create {}", runs.display()))?;
@@ -42,29 +45,32 @@ impl RunFolder {
         &self.path
     }
 
-    /// A folder inside, made if need be.
+    /// A folder inside the run's folder. It is made if it does not exist.
+    ///
+    /// # Errors
+    /// The folder cannot be made.
     pub fn subfolder(&self, name: &str) -> Result<PathBuf, Failure> {
         let path = self.path.join(name);
         fs::create_dir_all(&path).context(|| format!("cannot create {}", path.display()))?;
         Ok(path)
     }
 
-    /// Removes all that is large; the logs stay.
+    /// Removes everything except the logs.
     pub fn keep_logs(self) {
         for large in large(&self.path) {
-            // Left-overs are cleared by a later run.
+            // A later run clears what is left.
             let _ = fs::remove_dir_all(large);
         }
     }
 
-    /// Removes the folder of a run that has nothing left to tell.
+    /// Removes the folder of a run whose logs are not needed.
     pub fn remove(self) {
-        // Left-overs are pruned by a later run.
+        // A later run removes what is left.
         let _ = fs::remove_dir_all(&self.path);
     }
 }
 
-/// Removes the folders of dead runs, the newest few excepted. Names start with the time.
+/// Removes the folders of dead runs, except for the newest few. Names start with the time.
 fn prune(runs: &Path) -> Result<(), Failure> {
     let entries = fs::read_dir(runs).context(|| format!("cannot read {}", runs.display()))?;
     let mut dead: Vec<PathBuf> =
@@ -81,7 +87,7 @@ fn is_dead(run: &Path) -> bool {
     lock_of_dead(run).is_some()
 }
 
-/// The lock of a run that is not alive: while it is held, no other process clears the folder.
+/// Takes the lock of a run that is not alive. While it is held, no other process clears the folder.
 pub(crate) fn lock_of_dead(run: &Path) -> Option<File> {
     File::open(run.join("lock")).ok().filter(|lock| lock.try_lock().is_ok())
 }
@@ -92,12 +98,12 @@ pub(crate) fn runs(local: &Path) -> Vec<PathBuf> {
     entries.filter_map(Result::ok).map(|entry| entry.path()).collect()
 }
 
-/// What there is in a run's folder but logs.
+/// Everything in a run's folder except the logs.
 pub(crate) fn large(run: &Path) -> impl Iterator<Item = PathBuf> {
     LARGE.iter().map(|large| run.join(large)).filter(|large| large.exists())
 }
 
-/// The last lines of a log, for a failure message.
+/// The last lines of a log, for an error message.
 pub fn tail(log: &Path, lines: usize) -> String {
     let text = fs::read(log).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);

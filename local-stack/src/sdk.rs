@@ -1,4 +1,4 @@
-//! Configuration of AWS clients for the local stack: the caller's environment changes nothing.
+//! Configures AWS clients for the local stack. The caller's environment has no effect on them.
 
 use aws_config::{Region, SdkConfig};
 use aws_sdk_s3::config::{Credentials, SharedCredentialsProvider};
@@ -6,10 +6,11 @@ use spotsweep_aws::{behavior, http_client};
 
 /// The region of the local stack.
 pub const LOCAL_REGION: &str = "us-east-1";
-/// Both halves of the local stack's credentials.
+/// The access key id and the secret key of the local stack.
 pub const LOCAL_CREDENTIAL: &str = "test";
 
-/// A local endpoint. The variables of whoever calls (a profile, another endpoint) change nothing.
+/// The configuration for a local endpoint. Variables of the caller, such as a profile or another endpoint, have no
+/// effect.
 pub fn local(endpoint: &str) -> SdkConfig {
     let credentials = Credentials::new(LOCAL_CREDENTIAL, LOCAL_CREDENTIAL, None, None, "local stack");
     SdkConfig::builder()

@@ -1,4 +1,4 @@
-//! The whole local stack: started in order, stopped in reverse.
+//! The whole local stack. Its parts are started in order, and stopped in reverse order.
 
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
@@ -24,10 +24,10 @@ use crate::sdk::{self, LOCAL_REGION};
 use crate::venv::Venv;
 use spotsweep_protocol::failure::{Context, Failure};
 
-/// What a notice is worth here; on AWS it is two minutes.
+/// Time from a notice to the reclaim. On AWS it is two minutes.
 pub const NOTICE: Duration = Duration::from_millis(2_000);
 
-/// Of sweeps that name no job definition, where no other one is named.
+/// The job definition of sweeps that name none, if the command line names no other one.
 const USUAL_DEFINITION: &str = "train";
 
 /// How the local stack is made.
@@ -48,13 +48,13 @@ pub struct StackOptions {
     /// vCPUs of all instances together, one for each trial [default: the machine's cores]
     #[arg(long, value_name = "N")]
     pub max_vcpus: Option<NonZero<u16>>,
-    /// Whether trainings have all cores, and the runner seals and stops as on AWS.
+    /// Whether trainings may use all cores, and the runner seals and stops with the times that it has on AWS.
     #[arg(skip)]
     pub as_on_aws: bool,
 }
 
 impl StackOptions {
-    /// Those that differ from what is usual, as words of a command line.
+    /// The options that differ from their defaults, as words of a command line.
     pub fn words(&self) -> Vec<String> {
         let mut words = Vec::new();
         if self.job_definition != USUAL_DEFINITION {
@@ -67,14 +67,14 @@ impl StackOptions {
     }
 }
 
-/// Killing jobs takes no time; a stuck one must not hold the rest up.
+/// Killing jobs takes no time, and a job that does not end must not keep the other parts from stopping.
 const EMULATOR_STOP_DEADLINE: Duration = Duration::from_secs(10);
 
 /// The emulator's folder within the run's.
 const JOBS: &str = "jobs";
-/// What every job is started through.
+/// The program that starts every job.
 const RUNNER: &str = "spotsweep-runner";
-/// What makes a container of every job.
+/// The program that makes a container for every job.
 const CONTAINER: &str = "spotsweep-container";
 
 /// A running local stack.
@@ -87,16 +87,16 @@ pub struct Stack {
     code: PathBuf,
 }
 
-/// What becomes of a run's logs.
+/// What happens to a run's logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Logs {
-    /// Something went wrong: they are needed.
+    /// The run has failed, and its logs are needed.
     Keep,
-    /// They have nothing to tell.
+    /// The run has not failed.
     Remove,
 }
 
-/// What a stack is started from: built binaries and a Python environment.
+/// The built binaries and the Python environment from which a stack is started.
 #[derive(Debug)]
 pub struct Ready {
     checkout: Checkout,
@@ -105,7 +105,10 @@ pub struct Ready {
 }
 
 impl Ready {
-    /// Builds and installs what is missing, both at once.
+    /// Builds the binaries, and installs the Python environment if it is missing, both at once.
+    ///
+    /// # Errors
+    /// The build or the installation fails.
     pub async fn make(checkout: Checkout, options: &StackOptions) -> Result<Self, Failure> {
         let binaries = async {
             match &options.binaries {
@@ -124,7 +127,10 @@ impl Ready {
 }
 
 impl Stack {
-    /// Starts it. Dropping the future half-way stops what has been started.
+    /// Starts the stack. Dropping the future before its end stops what has been started.
+    ///
+    /// # Errors
+    /// A part does not start, or a resource is missing after the deployment.
     pub async fn start(ready: &Ready, code: &Path, options: &StackOptions) -> Result<Self, Failure> {
         let Ready { checkout, venv, binaries } = ready;
         let code = code.canonicalize().context(|| format!("cannot find the code folder {}", code.display()))?;
@@ -144,32 +150,32 @@ impl Stack {
         Ok(Self { run, emulator, ministack, config, table, code })
     }
 
-    /// How to reach its S3, DynamoDB, Lambda and EventBridge.
+    /// The configuration of clients for its S3, DynamoDB, Lambda and EventBridge.
     pub fn config(&self) -> &SdkConfig {
         &self.config
     }
 
-    /// The same as a URL.
+    /// The URL of its S3, DynamoDB, Lambda and EventBridge.
     pub fn endpoint(&self) -> &str {
         self.ministack.endpoint()
     }
 
-    /// Where its Batch and EC2 are.
+    /// The URL of its Batch and EC2.
     pub fn emulator_endpoint(&self) -> String {
         self.emulator.endpoint()
     }
 
-    /// Instances, jobs and calls, as the emulator sees them.
+    /// Instances, jobs and calls, from the emulator.
     pub fn snapshot(&self) -> Value {
         self.emulator.snapshot()
     }
 
-    /// Does something with the emulator's World: reclaims, zone capacities.
+    /// Applies a function to the emulator's World, such as a reclaim or a zone's capacity.
     pub fn with_world<R>(&self, act: impl FnOnce(&mut World, Timestamp) -> R) -> R {
         self.emulator.with_world(act)
     }
 
-    /// Volumes, snapshots and attachments that are still there.
+    /// Volumes, snapshots and attachments that still exist.
     pub fn leftovers(&self) -> Leftovers {
         Leftovers::find(&self.snapshot(), &self.run.path().join(JOBS))
     }
@@ -184,7 +190,7 @@ impl Stack {
         &self.code
     }
 
-    /// The functions' output and ministack's own.
+    /// The log of ministack and the functions.
     pub fn functions_log(&self) -> &Path {
         self.ministack.log()
     }
@@ -199,14 +205,17 @@ impl Stack {
         self.run.path().join(JOBS).join("logs")
     }
 
-    /// Fails if a part of it has ended on its own.
+    /// Fails if a part of the stack has ended by itself.
+    ///
+    /// # Errors
+    /// The error names the part.
     pub fn check(&mut self) -> Result<(), Failure> {
         self.ministack.check()
     }
 
-    /// Stops everything, newest first.
+    /// Stops all parts in reverse order of their start.
     pub async fn stop(self, logs: Logs) {
-        // Past the deadline its jobs are left to the kernel: nothing more can be done for them.
+        // Jobs that have not ended by the deadline are left running, because nothing more can be done.
         let _ = timeout(EMULATOR_STOP_DEADLINE, self.emulator.shutdown()).await;
         self.ministack.stop().await;
         match logs {
@@ -216,7 +225,7 @@ impl Stack {
     }
 }
 
-/// A built program by a name in the run's folder, where it stays what it is.
+/// Links a built program into the run's folder, so that a later build does not change it.
 fn linked(program: &str, binaries: &Path, run: &RunFolder) -> Result<PathBuf, Failure> {
     let (built, name) = (binaries.join(program), run.path().join(program));
     link(&built, &name).context(|| format!("cannot link {}; is it built?", built.display()))?;
@@ -240,8 +249,8 @@ fn emulator_config(ready: &Ready, run: &RunFolder, options: &StackOptions) -> Re
         ("SPOTSWEEP_REPORT_SECONDS", "1".to_owned()),
         ("SPOTSWEEP_IMDS_POLL_SECONDS", "0.2".to_owned()),
     ];
-    // Everything is as fast as a demo wants it, not as cheap as a bill does. There are as many trials at once as cores:
-    // each must keep to its own.
+    // The demo's settings favour speed over cost. As many trials run at once as there are cores, so each must use one
+    // core only.
     let of_demo = [
         ("SPOTSWEEP_SEAL_SECONDS", "1"),
         ("SPOTSWEEP_STOP_SECONDS", "4"),

@@ -1,7 +1,7 @@
-//! What `local up` leaves behind for `local down`, `local env` and the other commands.
+//! The files with which `local up` tells `local down`, `local env` and other commands about the stack.
 //!
-//! The host holds a lock for as long as it lives and writes its pid into the locked file, so a
-//! pid is only ever believed while the lock is held: a crash or a reboot leaves nothing to fear.
+//! The host of a stack holds a lock for as long as it lives, and writes its pid into the locked file. A pid counts only
+//! while the lock is held, so a crash or a reboot leaves nothing that misleads.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
@@ -20,7 +20,7 @@ use spotsweep_protocol::failure::{Context, Failure};
 /// How long a probe's lock may be mistaken for a host's.
 const PROBE_PATIENCE: Duration = Duration::from_millis(500);
 
-/// How a ready local stack is reached.
+/// What a client needs to reach a running stack.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
     /// ministack's URL.
@@ -31,24 +31,24 @@ pub struct State {
     pub bucket: String,
     /// The control plane's table.
     pub table: String,
-    /// Queue of sweeps that name none.
+    /// The queue of the sweeps that name none.
     pub queue: String,
     /// Job definition of sweeps that name none.
     pub job_definition: String,
-    /// The function that runners call.
+    /// Name of the function that runners call.
     pub claim_function: String,
-    /// Log of ministack and the functions.
+    /// The log of ministack and the functions.
     pub functions_log: PathBuf,
-    /// Folder of the jobs' logs.
+    /// The folder of the jobs' logs.
     pub jobs_logs: PathBuf,
     /// The folder that trials run in.
     pub code: PathBuf,
-    /// Its other options, as words.
+    /// The stack's other options, as words of a command line.
     pub options: Vec<String>,
 }
 
 impl State {
-    /// How this stack is reached, and what it was started with.
+    /// Describes a running stack and the options that it was started with.
     pub fn of(stack: &Stack, options: &StackOptions) -> Self {
         Self {
             endpoint: stack.endpoint().to_owned(),
@@ -66,13 +66,13 @@ impl State {
     }
 }
 
-/// The place of the state, `<target>/local`.
+/// The folder of the state, `<target>/local`.
 #[derive(Debug, Clone)]
 pub struct Desk {
     folder: PathBuf,
 }
 
-/// Held by the host of the stack.
+/// The lock that the host of the stack holds.
 #[derive(Debug)]
 pub struct Hosting {
     desk: Desk,
@@ -80,29 +80,32 @@ pub struct Hosting {
 }
 
 impl Desk {
-    /// The state under this folder.
+    /// The state in this folder.
     pub fn new(folder: &Path) -> Self {
         Self { folder: folder.to_owned() }
     }
 
-    /// The place of a demo's state, beside that of `local up`: whoever has no stack of their own finds the demo's.
+    /// The state of a demo, next to that of `local up`. Commands use it if there is no stack of `local up`.
     pub fn of_demo(folder: &Path) -> Self {
         Self::new(&folder.join("demo"))
     }
 
-    /// The host's own output.
+    /// The log of the host's own output.
     pub fn log(&self) -> PathBuf {
         self.folder.join("serve.log")
     }
 
-    /// Becomes the host; fails if there is one.
+    /// Makes this process the host.
+    ///
+    /// # Errors
+    /// There is a host already, or the lock file cannot be written.
     pub async fn host(&self) -> Result<Hosting, Failure> {
         let mut lock = self.open()?;
         let deadline = Instant::now() + PROBE_PATIENCE;
         loop {
             match lock.try_lock() {
                 Ok(()) => break,
-                // Perhaps only a probe, which lets go at once.
+                // The lock may be that of a probe, which releases it at once.
                 Err(TryLockError::WouldBlock) if Instant::now() < deadline => sleep(Duration::from_millis(20)).await,
                 Err(TryLockError::WouldBlock) => return Err(Failure::new("a local stack is running already")),
                 Err(TryLockError::Error(error)) => return Err(cannot_lock(error)),
@@ -114,9 +117,9 @@ impl Desk {
         Ok(Hosting { desk: self.clone(), _lock: lock })
     }
 
-    /// The living host's pid.
+    /// The pid of the living host, if there is one.
     pub fn host_pid(&self) -> Result<Option<i32>, Failure> {
-        // Shared, so that two probes never take each other for a host.
+        // The lock is shared, so that two probes never take each other for a host.
         match self.open()?.try_lock_shared() {
             Ok(()) => Ok(None),
             Err(TryLockError::WouldBlock) => {
@@ -126,7 +129,7 @@ impl Desk {
         }
     }
 
-    /// The running stack, once it is ready.
+    /// The running stack, if it is ready.
     pub fn running(&self) -> Result<Option<State>, Failure> {
         if self.host_pid()?.is_none() {
             return Ok(None);
@@ -136,7 +139,7 @@ impl Desk {
         state.map(Some).context(|| format!("cannot read {}", self.state_path().display()))
     }
 
-    /// The running stack of `local up` under this folder, else that of a demo.
+    /// The running stack of `local up` in this folder, or else that of a demo.
     pub fn running_under(folder: &Path) -> Result<Option<State>, Failure> {
         match Self::new(folder).running()? {
             None => Self::of_demo(folder).running(),
@@ -144,13 +147,13 @@ impl Desk {
         }
     }
 
-    /// Marks the stack as viewed, for as long as the file is open. None where the stack cannot know it.
+    /// Marks the stack as viewed, for as long as the file is open. None if the mark cannot be made.
     pub fn view(&self) -> Option<File> {
         let views = self.views().ok()?;
         views.lock_shared().is_ok().then_some(views)
     }
 
-    /// Waits until the stack has no view any more, for so long at most.
+    /// Waits until the stack has no view any more, but not longer than `patience`.
     pub async fn unviewed(&self, patience: Duration) {
         let deadline = Instant::now() + patience;
         let Ok(views) = self.views() else { return };
@@ -163,7 +166,7 @@ impl Desk {
         File::create(self.folder.join("views"))
     }
 
-    /// Waits until no host is left; false when the time is over.
+    /// Waits until there is no host. Returns false if there is still one after `patience`.
     pub async fn deserted(&self, patience: Duration) -> Result<bool, Failure> {
         let deadline = Instant::now() + patience;
         while self.host_pid()?.is_some() {
@@ -175,9 +178,9 @@ impl Desk {
         Ok(true)
     }
 
-    /// Removes what a dead host has left.
+    /// Removes the files of a dead host.
     pub fn forget(&self) {
-        // Absent is the usual case, and right.
+        // Usually there is no file to remove.
         let _ = fs::remove_file(self.state_path());
     }
 
@@ -202,7 +205,8 @@ fn cannot_lock(error: io::Error) -> Failure {
 }
 
 impl Hosting {
-    /// Tells that the stack is ready. Written aside and renamed: no reader gets half of it.
+    /// Writes the state of a ready stack. The file is renamed to its name when it is complete, so no reader sees a part
+    /// of it.
     pub fn announce(&self, state: &State) -> Result<(), Failure> {
         let (path, aside) = (self.desk.state_path(), self.desk.folder.join("state.json.new"));
         let json = serde_json::to_vec_pretty(state).context(|| "cannot write the local stack's state as JSON")?;
@@ -253,7 +257,7 @@ mod tests {
         drop(hosting);
         assert_eq!(desk.running().unwrap(), None);
 
-        // What a killed host leaves: a state and a pid, and no lock.
+        // A killed host leaves a state and a pid, but no lock.
         fs::write(desk.state_path(), serde_json::to_vec(&state()).unwrap()).unwrap();
         fs::write(desk.lock_path(), "1").unwrap();
         assert_eq!(desk.host_pid().unwrap(), None);

@@ -1,4 +1,4 @@
-//! A CloudFormation template, deployed and waited for.
+//! Deploys a CloudFormation template and waits for the stack.
 
 use std::time::Duration;
 
@@ -7,22 +7,22 @@ use tokio::time::{Instant, sleep};
 
 use spotsweep_protocol::failure::{Context, Failure};
 
-/// ministack takes under a second.
+/// ministack needs less than a second.
 const DEPLOY_DEADLINE: Duration = Duration::from_secs(60);
 
-/// A template and what it is deployed with.
+/// A template, and what it is deployed with.
 #[derive(Debug)]
 pub(crate) struct Template<'a> {
     /// Name of the stack.
     pub stack: &'a str,
-    /// The template's text.
+    /// The template as YAML or JSON.
     pub text: &'a str,
-    /// Names and values.
+    /// Names and values of the parameters.
     pub parameters: &'a [(&'a str, &'a str)],
 }
 
 impl Template<'_> {
-    /// Creates the stack and waits until it is there.
+    /// Creates the stack, and waits until it is complete.
     pub(crate) async fn deploy(&self, client: &aws_sdk_cloudformation::Client) -> Result<(), Failure> {
         let parameter =
             |(key, value): &(&str, &str)| Parameter::builder().parameter_key(*key).parameter_value(*value).build();
@@ -47,7 +47,7 @@ impl Template<'_> {
     }
 }
 
-/// The stack of this name, as CloudFormation has it.
+/// Reads the stack of this name from CloudFormation.
 pub(super) async fn describe(
     client: &aws_sdk_cloudformation::Client,
     stack: &str,
@@ -64,7 +64,7 @@ async fn status(client: &aws_sdk_cloudformation::Client, stack: &str) -> Result<
         .ok_or_else(|| Failure::new("the stack that was just created has no status"))
 }
 
-/// Why the deployment did not complete, resource by resource.
+/// The reason of each resource for which the deployment failed.
 async fn refused(client: &aws_sdk_cloudformation::Client, stack: &str, status: &StackStatus) -> Failure {
     let events = client.describe_stack_events().stack_name(stack).send().await;
     let reasons: Vec<String> = events

@@ -1,4 +1,4 @@
-//! The Python environment of the local stack: ministack, and what the example trains with.
+//! The Python environment of the local stack, with ministack and what the example needs for its training.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -12,11 +12,11 @@ use crate::group::Group;
 use crate::run_folder::tail;
 use spotsweep_protocol::failure::{Context, Failure};
 
-/// What the stack itself needs, pinned; aws-sam-translator is how ministack reads SAM templates.
+/// Pinned packages of the stack itself. ministack reads SAM templates with aws-sam-translator.
 const STACK_REQUIREMENTS: &str = "ministack==1.5.33\naws-sam-translator==1.115.0\n";
-/// Oldest Python that ministack and the example run on.
+/// Oldest Python version (3.x) on which ministack and the example run.
 const OLDEST_MINOR: u32 = 11;
-/// Tried in this order: the usual name first, then whatever newer one lies beside it.
+/// Interpreters in the order in which they are tried: first the usual name, then newer versions.
 const PYTHONS: [&str; 5] = ["python3", "python3.14", "python3.13", "python3.12", "python3.11"];
 
 /// A ready virtual environment.
@@ -26,20 +26,19 @@ pub(crate) struct Venv {
 }
 
 impl Venv {
-    /// Its programs.
+    /// The folder of its programs.
     pub(crate) fn bin(&self) -> PathBuf {
         self.folder.join("bin")
     }
 
-    /// Its interpreter.
     pub(crate) fn python(&self) -> PathBuf {
         self.bin().join("python")
     }
 
-    /// Makes the environment if it is not there yet, or was made for other requirements.
+    /// Makes the environment if it does not exist yet, or was made for other requirements.
     ///
-    /// It lies under the target folder: ignored by git already, gone with `cargo clean`, and
-    /// never in the way of a `.venv` of the caller's own.
+    /// It lies in the target folder, which git ignores and `cargo clean` removes. So it never conflicts with a `.venv`
+    /// of the user.
     pub(crate) async fn ensure(checkout: &Checkout) -> Result<Self, Failure> {
         let local = checkout.shared();
         let folder = local.join("venv");
@@ -48,14 +47,15 @@ impl Venv {
         let requirements = format!("{STACK_REQUIREMENTS}{requirements}");
         fs::create_dir_all(&local).context(|| format!("cannot create {}", local.display()))?;
 
-        // Two stacks that start at once share it: the second waits here until it is whole.
+        // Two stacks that start at once share the environment: the second one waits here until it is complete.
         let lock =
             File::create(local.join("venv.lock")).context(|| "cannot create the lock of the Python environment")?;
         let _lock = tokio::task::spawn_blocking(move || lock.lock().map(|()| lock))
             .await
             .context(|| "waiting for the Python environment was cut off")?
             .context(|| "cannot lock the Python environment")?;
-        // The stamp is written last and is the requirements themselves: equal means complete.
+        // The stamp has the requirements as its content and is written last. If it is equal, the environment is
+        // complete.
         let stamp = folder.join("requirements.stamp");
         if fs::read_to_string(&stamp).is_ok_and(|made_for| made_for == requirements) {
             return Ok(Self { folder });
@@ -82,7 +82,7 @@ impl Venv {
     }
 }
 
-/// Runs one step with its output in the log.
+/// Runs one step, and writes its output into the log.
 async fn run(command: &mut Command, what: &str, log: &Path) -> Result<(), Failure> {
     let open = || File::options().append(true).open(log).context(|| format!("cannot write {}", log.display()));
     command.stdin(Stdio::null()).stdout(open()?).stderr(open()?);

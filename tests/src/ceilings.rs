@@ -1,14 +1,15 @@
-//! Ceilings over what can be counted: neither too low nor, once less is used, too high.
+//! Ceilings for figures that can be counted. A test fails if a figure exceeds its ceiling, and also if the figure has
+//! fallen so far that the ceiling should be lowered.
 
-/// A ceiling is at most so far above what is counted.
+/// A ceiling may be higher than the counted figure by this factor at most.
 const SLACK: f64 = 1.15;
 
-/// Collects what is off, so that one run shows all of it.
+/// Collects all figures that are off, so that one run shows all of them.
 #[derive(Debug, Default)]
 pub struct Ceilings(Vec<String>);
 
 impl Ceilings {
-    /// Holds one figure under its ceiling, and the ceiling close above it.
+    /// Checks that a figure is below its ceiling, and that the ceiling is not much higher.
     #[expect(clippy::print_stdout, reason = "a test's output is shown where it fails")]
     pub fn hold(&mut self, what: &str, counted: f64, most: f64) {
         println!("{what}: {counted:.1} of {most:.1}");

@@ -1,6 +1,6 @@
-//! A sweep's way through Batch: the events that the emulated Batch sends while all its trials succeed, for each of them
-//! RUNNABLE, STARTING, RUNNING, SUCCEEDED, and the array job's own. Without workspaces, so that a trial's events reach
-//! nothing but the table.
+//! The events of a sweep whose trials all succeed, as the emulated Batch sends them: RUNNABLE, STARTING, RUNNING and
+//! SUCCEEDED for each trial, and those of the array job. The sweep has no workspaces, so that a trial's events reach
+//! only the table.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -25,35 +25,35 @@ use spotsweep_protocol::ids::SweepId;
 use spotsweep_simulation::harness::{Account, Harness};
 use spotsweep_sweep_file::{Search, parse};
 
-/// Seconds that each container runs.
+/// For how many seconds each container runs.
 const RUNS_FOR: u64 = 60;
 
-/// What a sweep that compares its trials has more.
+/// Added to the file of a sweep that compares its trials.
 const COMPARING: &str = "metric: {name: loss, goal: minimize}\nearly_terminate: {type: hyperband, min_iter: 3}\n";
 
-/// What a sweep searches in whose parameters are suggested.
+/// Added to the file of a sweep whose parameters are suggested: its search space.
 const SPACE: &str = "metric: {name: loss, goal: minimize}\nparameters:\n  learning_rate: {distribution: \
     log_uniform_values, min: 0.00001, max: 0.1}\n  dropout: {min: 0.0, max: 0.5}\n  layers: {min: 1, max: 8}\n  \
     optimizer: {values: [adam, sgd]}\n";
 
-/// A sweep that runs and has had no events yet, and those that it will have.
+/// A running sweep that has had no events yet, and the events that it will have.
 #[derive(Debug)]
 pub struct Course {
-    /// Its account; the store has the sweep.
+    /// The account. Its store has the sweep.
     pub harness: Harness,
-    /// The sweep as stored.
+    /// The sweep as it is stored.
     pub sweep: Sweep,
-    /// What Batch sends, in order, as far as `batch-job-state` has a rule for it.
+    /// The events that Batch sends, in order. Only those are here for which `batch-job-state` has a rule.
     pub events: Vec<Value>,
 }
 
 impl Course {
-    /// The same for the same name and number of trials.
+    /// Submits a sweep. The same name and number of trials give the same events.
     ///
     /// # Panics
-    /// Where the sweep is not submitted.
+    /// Panics if the sweep is not submitted.
     pub async fn new(name: &str, trials: u32) -> Self {
-        // The World has the events; a twin of the harness, with the same jobs, does not have them yet.
+        // This World has produced the events. A second harness with the same jobs has not seen them yet.
         let text = grid(trials, "");
         let mut played = harness(name, trials, &text).await;
         let events = played.run_jobs(|_| (RUNS_FOR, 0));
@@ -62,18 +62,18 @@ impl Course {
         Self { events, ..Self::of(harness(name, trials, &text).await) }
     }
 
-    /// Of a sweep that compares its trials at the steps 3, 9, 27 and so on, without events.
+    /// Submits a sweep that compares its trials at the steps 3, 9, 27 and so on. It has no events.
     ///
     /// # Panics
-    /// Where the sweep is not submitted.
+    /// Panics if the sweep is not submitted.
     pub async fn comparing(name: &str, trials: u32) -> Self {
         Self::of(harness(name, trials, &grid(trials, COMPARING)).await)
     }
 
-    /// Of a sweep whose parameters are suggested, and what they are searched in; without events.
+    /// Submits a sweep whose parameters are suggested, and returns its search space too. It has no events.
     ///
     /// # Panics
-    /// Where the sweep is not submitted.
+    /// Panics if the sweep is not submitted.
     pub async fn searching(name: &str, trials: u32) -> (Self, Arc<Search>) {
         let text = format!("method: bayes\nrun_cap: {trials}\n{SPACE}");
         let file = parse(name, "1", text.as_bytes()).expect("the file is right");
@@ -81,10 +81,10 @@ impl Course {
         (Self::of(harness(name, trials, &text).await), Arc::new(search))
     }
 
-    /// Writes a trial into a table, in which it is new.
+    /// Writes a new trial into a table.
     ///
     /// # Panics
-    /// Where the table does not take it.
+    /// Panics if the table refuses it.
     pub async fn put(&self, store: &impl Store, trial: Trial) {
         let sweep = Some(Versioned { record: self.sweep.clone(), version: 1, due: None, recent: History::new() });
         let (at, record) = (self.harness.now, Record::Trial(Box::new(trial)));
@@ -99,10 +99,10 @@ impl Course {
         Self { harness, sweep, events: Vec::new() }
     }
 
-    /// Writes the sweep into a table, as it is when its trials begin.
+    /// Writes the sweep into a table, in the state in which its trials begin.
     ///
     /// # Panics
-    /// Where the table does not take it.
+    /// Panics if the table refuses it.
     pub async fn begin(&self, store: &impl Store) {
         let (at, record) = (self.harness.now, Record::Sweep(Box::new(self.sweep.clone())));
         let audit =
@@ -124,14 +124,14 @@ async fn harness(name: &str, trials: u32, text: &str) -> Harness {
     harness
 }
 
-/// What an event is of: `trial RUNNING`, `array job SUCCEEDED`.
+/// The kind of an event, such as `trial RUNNING` or `array job SUCCEEDED`.
 pub fn kind(event: &Value) -> String {
     let detail = &event["detail"];
     let of = if detail["arrayProperties"]["size"].is_null() { "trial" } else { "array job" };
     format!("{of} {}", detail["status"].as_str().unwrap_or("?"))
 }
 
-/// Carries out nothing.
+/// Executes no command.
 #[derive(Debug, Clone, Copy)]
 pub struct Idle;
 
@@ -141,7 +141,7 @@ impl Executor for Idle {
     }
 }
 
-/// A table that publishes no figures: who measures in the same process would find them in its output.
+/// A table that writes no figures to the output, in which a test that measures would find them.
 #[derive(Debug, Clone)]
 pub struct Unpublished(pub DynamoStore);
 
@@ -161,7 +161,7 @@ impl Store for Unpublished {
 
 impl Telemetry for Unpublished {}
 
-/// Drives what never waits for anything outside, without a runtime.
+/// Runs a future that never waits for anything outside, so it needs no runtime.
 pub fn ready<T>(future: impl Future<Output = T>) -> T {
     let mut future = pin!(future);
     loop {

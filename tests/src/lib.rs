@@ -1,4 +1,4 @@
-//! What tests and measurements share: the product as it runs, in real processes, and events for it.
+//! Shared by tests and measurements: the product in real processes, and events for it.
 
 pub mod ceilings;
 pub mod course;

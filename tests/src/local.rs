@@ -1,9 +1,9 @@
-//! The product as it runs, in real processes, for the end-to-end tests: [`Binaries`] builds it, [`Demo`] is
-//! `spotsweep demo`, [`Stack`] is the local stack, [`Sandbox`] runs one function and kills it at a chosen AWS call,
-//! [`Observed`] runs any program and counts its AWS calls, [`Table`] is a DynamoDB in memory that reads the meter.
+//! Runs the product in real processes, for the end-to-end tests. [`Binaries`] builds it, [`Demo`] runs `spotsweep
+//! demo`, and [`Stack`] is the local stack. [`Sandbox`] runs one function and kills it at a chosen AWS call,
+//! [`Observed`] runs any program and counts its AWS calls, and [`Table`] is a DynamoDB in memory that counts units.
 //!
-//! What is missing (binaries, the Python environment) is made on first use, in the target folder
-//! and profile of the running test. Helpers panic where a test could not go on.
+//! Binaries and the Python environment are made when they are first used, in the target folder and profile of the
+//! running test. Helpers panic when a test could not go on.
 
 mod account;
 mod aws;

@@ -1,4 +1,4 @@
-//! HTTPS as AWS speaks it: TLS 1.3, a certificate chain of a root and a leaf, made for one run.
+//! HTTPS as AWS serves it: TLS 1.3 with a certificate chain of a root and a leaf, made for one run.
 
 use std::fs;
 use std::io;
@@ -18,29 +18,30 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::version::TLS13;
 use tokio_rustls::server::TlsStream;
 
-/// Where systems keep the roots that they trust: Debian, then Amazon Linux.
+/// Files of the system's trusted roots, on Debian and on Amazon Linux.
 const SYSTEM_ROOTS: [&str; 2] = ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"];
 
-/// A certificate, and the file of roots by which it is trusted.
+/// A certificate, and a file with the roots by which it is trusted.
 #[derive(Debug)]
 pub struct Identity {
     acceptor_config: Arc<ServerConfig>,
-    /// The system's own roots and ours: a function reads as many as it would on Lambda.
+    /// The system's roots and the test's own: a function reads as many as it would on Lambda.
     pub roots: PathBuf,
 }
 
 impl Identity {
-    /// Makes it for `hosts` (names, with a wildcard or without, or addresses), with its file of roots in `folder`.
+    /// Makes a certificate for `hosts` (addresses, or names that may have a wildcard), and its file of roots in
+    /// `folder`.
     ///
     /// # Panics
-    /// Where a host is no name, or the folder cannot be written.
+    /// Panics if a host is no name, or the folder cannot be written.
     pub fn make(folder: &Path, hosts: &[&str]) -> Self {
         let (root, leaf, key) = certificates(hosts).expect("the hosts are names or addresses");
         let system = SYSTEM_ROOTS.iter().find_map(|path| fs::read_to_string(path).ok()).unwrap_or_default();
         let roots = folder.join("roots.pem");
         fs::write(&roots, format!("{system}\n{root}")).expect("the folder is writable");
         let key = PrivateKeyDer::try_from(key.serialize_der()).expect("a key that was just made");
-        // rustls has ring from the SDKs' HTTP client: the workspace has no other crypto library (deny.toml).
+        // rustls has ring from the SDKs' HTTP client. The workspace has no other crypto library (deny.toml).
         let config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
             .with_protocol_versions(&[&TLS13])
             .and_then(|builder| builder.with_no_client_auth().with_single_cert(vec![leaf], key));
@@ -50,7 +51,7 @@ impl Identity {
 
 /// A root as PEM, a leaf that it has signed, and the leaf's key.
 fn certificates(hosts: &[&str]) -> Result<(String, CertificateDer<'static>, KeyPair), rcgen::Error> {
-    // OpenSSL takes a leaf for self-signed whose name is its issuer's.
+    // OpenSSL takes a leaf for self-signed if its name is that of its issuer.
     let mut root = named("spotsweep test root", Vec::new())?;
     root.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let root = CertifiedIssuer::self_signed(root, KeyPair::generate()?)?;
@@ -67,7 +68,7 @@ fn named(name: &str, hosts: Vec<String>) -> Result<CertificateParams, rcgen::Err
     Ok(parameters)
 }
 
-/// Accepts connections once their handshake is done; any number of handshakes run side by side.
+/// Accepts connections whose handshake is done. Any number of handshakes run at the same time.
 #[derive(Debug)]
 pub struct TlsListener {
     address: SocketAddr,
@@ -76,16 +77,16 @@ pub struct TlsListener {
 }
 
 impl TlsListener {
-    /// Takes over a bound port.
+    /// Serves TLS on a bound port.
     ///
     /// # Errors
-    /// Where the port has no address.
+    /// Fails if the port has no address.
     pub fn over(listener: TcpListener, identity: &Identity) -> io::Result<Self> {
         let address = listener.local_addr()?;
         let acceptor = TlsAcceptor::from(Arc::clone(&identity.acceptor_config));
         let (sender, ready) = mpsc::channel(16);
         let accepting = tokio::spawn(async move {
-            // Ends with this handle: an error of one accept is that connection's, and its caller sees it.
+            // The loop ends with this handle. An error of one accept concerns that connection, and its caller sees it.
             while let Ok((stream, peer)) = listener.accept().await {
                 let (acceptor, sender) = (acceptor.clone(), sender.clone());
                 tokio::spawn(async move {

@@ -1,5 +1,5 @@
-//! `spotsweep acceptance`: interrupts four trials of its own on a real account, and holds what happens against what this
-//! product assumes of AWS.
+//! `spotsweep acceptance`: interrupts four trials of its own on a real account, and compares what happens with what
+//! this product assumes of AWS.
 
 mod access;
 mod chaos;
@@ -7,6 +7,7 @@ mod checks;
 mod course;
 mod estimate;
 mod full;
+mod injection;
 mod mask;
 mod meter;
 mod own;
@@ -14,7 +15,6 @@ mod page;
 mod preflight;
 mod recording;
 mod remove;
-mod strike;
 mod subject;
 mod sweep;
 mod written;
@@ -76,13 +76,13 @@ pub(crate) struct Acceptance {
     output: PathBuf,
 }
 
-/// An amount that limits something.
+/// Parses a positive amount in USD.
 fn usd(text: &str) -> Result<f64, String> {
     let amount = text.parse().ok().filter(|usd: &f64| usd.is_finite() && *usd > 0.0);
     amount.ok_or_else(|| "give an amount above zero, such as 2 or 0.5".to_owned())
 }
 
-/// Exit code 1 where an assumption did not hold, and where nothing could be judged.
+/// Runs the command. The exit code is 1 if an assumption did not hold, or nothing could be judged.
 pub(super) async fn run(args: Acceptance) -> Result<ExitCode, Failure> {
     match &args.recorded {
         Some(recorded) => of_recording(recorded, &args.output),
@@ -115,7 +115,7 @@ mod tests {
 
     use super::*;
 
-    /// The exit code for events of `tests/events`, and the output folder.
+    /// Judges these events. Returns the exit code and the output folder.
     fn accept(events: &[Value]) -> (ExitCode, tempfile::TempDir) {
         let folder = tempfile::tempdir().unwrap();
         let recorded = folder.path().join("recording.json");

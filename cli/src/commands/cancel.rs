@@ -1,5 +1,5 @@
-//! `spotsweep cancel`: ends a sweep's jobs, or some trials'. What is left of them goes the usual way: Batch tells that
-//! they have ended, the control plane deletes their workspaces and settles the sweep.
+//! `spotsweep cancel`: ends the jobs of a sweep or of some trials. The rest happens as usual: Batch reports their ends,
+//! and the control plane deletes their workspaces and settles the sweep.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -23,17 +23,16 @@ use spotsweep_protocol::failure::{Context, FAILED, Failure};
 use spotsweep_protocol::visible::stripped;
 use spotsweep_protocol::words::counted;
 
-/// Between two looks.
 const POLL: Duration = Duration::from_millis(500);
-/// A file is read and submitted within some seconds; a function that died in between is made up for by reconcile.
+/// A file is read and submitted within some seconds. If a function has died meanwhile, `reconcile` repeats its work.
 const SUBMISSION_DEADLINE: Duration = Duration::from_secs(600);
-/// Trials have two minutes to stop; what an event did not tell, reconcile learns within its period, and again.
+/// Trials have two minutes to stop. If an event is lost, `reconcile` learns of it within its period.
 const CLEAN_UP_DEADLINE: Duration = Duration::from_secs(1_800);
-/// Jobs whose trials are named where a person is asked.
+/// Number of jobs whose trials are named in the question to the user.
 const MOST_NAMED: usize = 5;
-/// Where the system does not say who asks.
+/// Used if the system does not know the user's name.
 const UNKNOWN_USER: &str = "an unknown user";
-/// Characters of a user's name that go into the reason.
+/// Characters of a user's name in the reason.
 const LONGEST_NAME: usize = 64;
 
 /// `spotsweep cancel`
@@ -77,22 +76,22 @@ pub(crate) struct Cancel {
     table: Table,
 }
 
-/// What is to be ended, and what not.
+/// What a cancellation ends, and what it does not.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Ends {
-    /// Batch jobs, with the trials that they are of.
+    /// Batch jobs, and the trials of each.
     jobs: Vec<(String, Trials)>,
-    /// Trials that have ended already, with how.
+    /// Trials that have ended already, and how.
     over: Vec<(u32, &'static str)>,
-    /// Trials that are being submitted again: their next job is not known yet.
+    /// Trials that are being submitted again, so that their next job is not known yet.
     unknown: Vec<u32>,
 }
 
-/// First and last index.
+/// First and last index of trials.
 type Trials = (u32, u32);
 
 impl Ends {
-    /// The trials whose jobs are to be ended; none where there is no such job.
+    /// The trials whose jobs are to be ended, or none if there is no such job.
     fn trials(&self) -> Option<String> {
         let some: Vec<String> = self.jobs.iter().take(MOST_NAMED).map(|(_, trials)| names(*trials)).collect();
         let more = self.jobs.len().saturating_sub(MOST_NAMED);
@@ -101,7 +100,7 @@ impl Ends {
     }
 }
 
-/// Fails where a trial may go on.
+/// Runs the command. It fails if a trial may go on.
 pub(super) async fn run(args: Cancel) -> Result<ExitCode, Failure> {
     unless_stopped(cancel(args)).await
 }
@@ -136,7 +135,7 @@ async fn cancel(args: Cancel) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Ends a sweep that has not ended, and waits until nothing is left of it.
+/// Ends a sweep that has not ended, and waits until everything is cleaned up.
 pub(super) async fn whole_sweep(mut found: Found) -> Result<(), Failure> {
     if matches!(found.sweep.stage, Stage::Rejected | Stage::Settled) {
         return Ok(());
@@ -149,7 +148,7 @@ pub(super) async fn whole_sweep(mut found: Found) -> Result<(), Failure> {
     wait(found, &[]).await
 }
 
-/// A sweep of which parts are yet to be submitted would go on with those.
+/// Waits until all parts of the sweep are submitted, because later parts would go on.
 async fn submitted(found: &mut Found) -> Result<(), Failure> {
     let deadline = Instant::now() + SUBMISSION_DEADLINE;
     let mut is_told = false;
@@ -171,7 +170,7 @@ async fn submitted(found: &mut Found) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The array jobs as a whole, and what runs beside them.
+/// The array jobs as a whole, and the jobs of single trials.
 fn whole(plan: &Plan, trials: &[Trial]) -> Ends {
     let mut ends = Ends::default();
     for (number, part) in (0..).zip(&plan.parts) {
@@ -204,7 +203,7 @@ fn some(plan: &Plan, trials: &[Trial], indices: impl IntoIterator<Item = u32>) -
     ends
 }
 
-/// Batch takes TerminateJobs for a job that has ended, too, and does nothing.
+/// Ends the jobs. TerminateJobs also accepts a job that has ended, and does nothing then.
 async fn end(found: &Found, ends: &Ends, discard: bool) -> Result<(), Failure> {
     let client = aws_sdk_batch::Client::new(&found.target.batch);
     let reason = StopReason::Cancelled { by: user(), discard }.for_batch();
@@ -221,7 +220,7 @@ async fn end(found: &Found, ends: &Ends, discard: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Who asks, as far as the system says.
+/// Name of the user, as far as the system knows it.
 fn user() -> String {
     let name = ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok().filter(|name| !name.is_empty()));
     let name = name.unwrap_or_else(|| UNKNOWN_USER.to_owned());
@@ -257,7 +256,7 @@ fn lines(ends: &Ends, to: &mut dyn Write) -> io::Result<()> {
     ends.over.iter().try_for_each(|(index, how)| writeln!(to, "trial {index} has ended already: {how}"))
 }
 
-/// Until the control plane has cleaned up.
+/// Waits until the control plane has cleaned up.
 async fn wait(mut found: Found, indices: &[u32]) -> Result<(), Failure> {
     let deadline = Instant::now() + CLEAN_UP_DEADLINE;
     loop {

@@ -1,4 +1,4 @@
-//! `spotsweep completions`: what a shell needs to complete the command line.
+//! `spotsweep completions`: prints the script with which a shell completes the command line.
 
 use std::process::ExitCode;
 

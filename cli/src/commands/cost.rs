@@ -10,7 +10,7 @@ use crate::{out, show, sweeps};
 use spotsweep_protocol::failure::{Context, Failure};
 use spotsweep_protocol::words::dollars;
 
-/// Trials that are listed for a person, the most expensive first; `--json` lists them all.
+/// Number of trials that are shown to people, most expensive first. `--json` lists all.
 const SHOWN_TRIALS: usize = 20;
 
 /// `spotsweep cost`
@@ -34,7 +34,7 @@ pub(crate) struct Cost {
     table: Table,
 }
 
-/// Fails where no costs are known yet.
+/// Runs the command. It fails if no costs are known yet.
 pub(super) async fn run(args: Cost) -> Result<ExitCode, Failure> {
     let found = sweeps::find(args.table, &args.sweep).await?;
     let key = format!("{}costs.json", found.sweep.id.results_prefix());
@@ -63,7 +63,7 @@ pub(super) async fn run(args: Cost) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What was paid, by part, and the comparison.
+/// What was paid for each part, and the comparison.
 fn totals(spent: &Spent) -> Vec<Vec<String>> {
     let instances = spent.usd - spent.storage_usd - spent.control_plane_usd;
     let mut rows = vec![

@@ -1,4 +1,4 @@
-//! `spotsweep demo`: from a file to collected models on this machine.
+//! `spotsweep demo`: runs a sweep on this machine, from the file to the collected models.
 
 mod follow;
 
@@ -79,9 +79,9 @@ pub(crate) struct Demo {
 const SHOWN_ROWS: usize = 10;
 /// Failed trials that are named.
 const SHOWN_FAILURES: usize = 5;
-/// How long the stack stays for views of it, so that they see the sweep's end.
+/// How long the stack stays for views of it, so that they show the sweep's end.
 const LAST_LOOK: Duration = Duration::from_secs(10);
-/// Deleting takes a tenth of a second here.
+/// Deleting takes a tenth of a second on the local stack.
 const CLEAN_UP_DEADLINE: Duration = Duration::from_secs(10);
 
 /// A sweep that has run to its end.
@@ -98,14 +98,14 @@ impl Collected {
     }
 }
 
-/// Exit code 0 only if every trial succeeded or was stopped early, and nothing is left behind.
+/// Runs the command. The exit code is 0 only if every trial succeeded or was stopped early, and nothing is left.
 pub(crate) async fn run(args: Demo) -> Result<ExitCode, Failure> {
     let checkout = Checkout::locate()?;
     let wish = wish(&args)?;
-    // A trial that is over in a second can't be interrupted.
+    // A trial that ends after a second cannot be interrupted.
     let example = if wish.is_empty() { "digits.yaml" } else { "reclaims.yaml" };
     let file = args.sweep.clone().unwrap_or_else(|| checkout.digits().join(example));
-    // Before minutes of building are spent on it.
+    // A bad file is rejected here, before the build takes minutes.
     upload(BUCKET, &file)?;
     let code = args.code.clone().map_or_else(|| code_folder(&file, &checkout), Ok)?;
     let desk = Desk::of_demo(&checkout.local());
@@ -128,7 +128,7 @@ pub(crate) async fn run(args: Demo) -> Result<ExitCode, Failure> {
         outcome
     })
     .await;
-    // A part of the stack that has ended explains every refused connection.
+    // If a part of the stack has ended, this explains every refused connection.
     let outcome = outcome.map_err(|failure| stack.check().err().unwrap_or(failure));
     if outcome.is_ok() {
         desk.unviewed(LAST_LOOK).await;
@@ -149,21 +149,22 @@ pub(crate) async fn run(args: Demo) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Lets `watch` and the other commands find the demo's stack while it lives. Of two demos at once, only the first is
-/// found.
+/// Publishes the demo's state, so that `watch` and other commands find its stack. Of two demos at once, only the first
+/// one is found.
 async fn announce(desk: &Desk, state: &State) -> Option<Hosting> {
     let hosting = desk.host().await.ok()?;
     hosting.announce(state).ok()?;
     Some(hosting)
 }
 
-/// What is to happen to the sweep while it runs.
+/// The reclaims and zone changes that the options ask for.
 fn wish(args: &Demo) -> Result<Wish, Failure> {
     let turns = args.trace.as_ref().map_or(Ok(Vec::new()), |folder| turns(folder, &ZONES.map(String::from)))?;
     Ok(Wish { count: args.reclaims, seed: args.seed, turns })
 }
 
-/// Where the trials run: beside the sweep file, if it brings its own program, else in the example.
+/// The folder in which the trials run. It is that of the sweep file if that folder has the file's program, and the
+/// example's otherwise.
 fn code_folder(file: &Path, checkout: &Checkout) -> Result<PathBuf, Failure> {
     let folder = match file.parent() {
         Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
@@ -174,7 +175,7 @@ fn code_folder(file: &Path, checkout: &Checkout) -> Result<PathBuf, Failure> {
     Ok(if own { folder.to_owned() } else { checkout.digits() })
 }
 
-/// Drops the file, follows the sweep, collects its results. `None` where it was rejected.
+/// Drops the file, follows the sweep, and collects its results. `None` if the file was rejected.
 async fn sweep(stack: &mut Stack, file: &Path, args: &Demo, wish: Wish) -> Result<Option<Collected>, Failure> {
     let s3 = spotsweep_aws::path_style_s3(stack.config());
     let dropped = Dropped::put(s3.clone(), BUCKET, file, None).await?;
@@ -197,7 +198,7 @@ async fn sweep(stack: &mut Stack, file: &Path, args: &Demo, wish: Wish) -> Resul
     copy::copy(&s3, BUCKET, &sweep.results_prefix(), &folder).await?;
     let leftovers = cleaned_up(stack, &sweep).await?;
     if let Some(fields) = summary.as_object_mut() {
-        // The bucket goes with the stack: the summary names the place that stays.
+        // The bucket is removed with the stack, so the summary names the folder that stays.
         fields.insert("outputs".to_owned(), Value::from(folder.display().to_string()));
         fields.insert("reclaims".to_owned(), reclaims.as_ref().map_or(json!([]), Reclaims::json));
         fields.insert("leftovers".to_owned(), leftovers.json());
@@ -208,7 +209,7 @@ async fn sweep(stack: &mut Stack, file: &Path, args: &Demo, wish: Wish) -> Resul
     Ok(Some(Collected { summary, folder, failures, leftovers }))
 }
 
-/// What is not cleaned up, after what is being deleted has had its time, and no trial keeps.
+/// Waits until deletions are over, and returns what is still there and is not kept for a trial.
 async fn cleaned_up(stack: &Stack, sweep: &SweepId) -> Result<Leftovers, Failure> {
     let reader = Reader::new(stack.config(), stack.table().to_owned());
     let deadline = Instant::now() + CLEAN_UP_DEADLINE;
@@ -223,7 +224,8 @@ async fn cleaned_up(stack: &Stack, sweep: &SweepId) -> Result<Leftovers, Failure
     }
 }
 
-/// Which reclaims were missed; where it is asked for, also the story of the trial that had most to go through.
+/// Prints which planned reclaims did not happen. With `--verbose` it also prints the history of the trial that was
+/// interrupted most often.
 async fn tell(reclaims: &Reclaims, stack: &Stack, sweep: &SweepId, verbose: bool) -> Result<(), Failure> {
     let (missed, planned) = reclaims.missed();
     if missed > 0 {
@@ -238,7 +240,7 @@ async fn tell(reclaims: &Reclaims, stack: &Stack, sweep: &SweepId, verbose: bool
     Ok(())
 }
 
-/// Makes the folder of all results, which keeps itself out of any git repository around it.
+/// Makes the folder of all results. A file in it keeps it out of the git repository around it.
 fn results_folder(folder: &Path) -> Result<PathBuf, Failure> {
     let cannot_make = || format!("cannot make the folder {}", folder.display());
     if !folder.is_dir() {
@@ -252,8 +254,8 @@ fn count(summary: &Value, field: &str) -> u64 {
     summary.get(field).and_then(Value::as_u64).unwrap_or(0)
 }
 
-/// The leaderboard, what failed, and where everything is; with `json` the summary on standard
-/// output and the rest on standard error.
+/// Prints the leaderboard, the failures, and where the results are. With `json`, the summary is on standard output and
+/// the rest on standard error.
 fn report(collected: &Collected, json: bool) -> Result<(), Failure> {
     let Collected { summary, folder, failures, leftovers } = collected;
     let mut text = Vec::new();
@@ -307,7 +309,7 @@ fn losses(reclaims: &[Value]) -> String {
     )
 }
 
-/// The first rows of the leaderboard with its header: rank, index, and whatever tells trials apart.
+/// The header and the first rows of the leaderboard: rank, index, and the columns that distinguish trials.
 fn leaderboard(path: &Path) -> Result<Vec<Vec<String>>, Failure> {
     let unreadable = || format!("cannot read {}", path.display());
     let mut csv = csv::Reader::from_path(path).context(unreadable)?;
@@ -335,12 +337,12 @@ fn leaderboard(path: &Path) -> Result<Vec<Vec<String>>, Failure> {
     Ok(std::iter::once(names).chain(rows.iter().map(|row| cells(row, &short))).collect())
 }
 
-/// A parameter's own name, unless a metric has the same.
+/// A parameter's own name, unless a metric has the same name.
 fn bare<'a>(name: &'a str, header: &csv::StringRecord) -> &'a str {
     name.strip_prefix("parameters.").filter(|bare| header.iter().all(|other| other != *bare)).unwrap_or(name)
 }
 
-/// A number with as many digits as an eye compares: the file has them all.
+/// A number with few enough digits to be compared by eye. The file has all of them.
 fn short(cell: &str) -> String {
     let has_many_digits = cell.len() > 8 && cell.contains('.');
     match cell.parse::<f64>() {

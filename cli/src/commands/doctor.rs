@@ -1,4 +1,4 @@
-//! `spotsweep doctor`: looks at everything that a deployment stands on, and says of each thing that is wrong what to do.
+//! `spotsweep doctor`: checks everything that a deployment needs, and says for each problem what to do.
 
 mod account;
 mod batch;
@@ -52,7 +52,7 @@ pub(crate) struct Doctor {
     parameters: before::Parameters,
 }
 
-/// Exit code 1 where something is wrong.
+/// Runs the command. The exit code is 1 if there is a problem.
 pub(super) async fn run(args: Doctor) -> Result<ExitCode, Failure> {
     let (findings, what) = if args.before_deploy {
         let config = target::sdk_config().await?;
@@ -76,19 +76,19 @@ pub(super) async fn run(args: Doctor) -> Result<ExitCode, Failure> {
     Ok(if problems == 0 { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }
 
-/// What is wrong with a deployment where its sweeps name this queue and this job definition.
+/// The problems of a deployment whose sweeps use this queue and this job definition.
 pub(super) async fn problems(target: &Target, queue: &str, definition: &str) -> Vec<Finding> {
     let named = [("SPOTSWEEP_QUEUE", queue), ("SPOTSWEEP_JOB_DEFINITION", definition)];
     let findings = examine(target, &named).await.into_iter();
     findings.filter(|finding| finding.state == State::Problem).collect()
 }
 
-/// Everything, in the order in which one thing stands on the other. What cannot be looked at is a problem, too. `named`
-/// replaces variables of the functions.
+/// Checks everything, in an order in which each thing needs only earlier ones. What cannot be read is a problem, too.
+/// `named` replaces variables of the functions.
 async fn examine(target: &Target, named: &[(&str, &str)]) -> Vec<Finding> {
     let mut findings = account::look(&target.config).await;
     if findings.iter().any(|finding| finding.state == State::Problem) {
-        // Without credentials all else fails with the same words.
+        // Without credentials, everything else would fail with the same message.
         return findings;
     }
     let deployment = match Deployment::find(target).await {

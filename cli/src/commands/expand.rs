@@ -1,5 +1,5 @@
-//! `spotsweep expand`: the trials that a file stands for, one after the other. However many they
-//! are, only one is held at a time; formats with columns look through them twice.
+//! `spotsweep expand`: prints the trials of a file, one after the other. Only one of them is in memory at a time, and
+//! formats with columns go through them twice.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -45,7 +45,7 @@ pub(crate) enum Format {
     Table,
 }
 
-/// Exit code 1 for an invalid file.
+/// Runs the command. The exit code is 1 for an invalid file.
 pub(crate) fn run(args: &Expand) -> Result<ExitCode, Failure> {
     let file = match sweep_file::read(&args.file, &args.file_version)? {
         Ok(file) => file,
@@ -63,7 +63,7 @@ pub(crate) fn run(args: &Expand) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The trials that are to be printed, with their indices.
+/// The trials to print, with their indexes.
 fn trials(file: &SweepFile, limit: u64) -> impl Iterator<Item = (u64, Map<String, Value>)> + '_ {
     (0..limit).zip(file.trials())
 }
@@ -85,8 +85,7 @@ fn csv_lines(file: &SweepFile, limit: u64, to: &mut dyn Write) -> io::Result<()>
     csv.flush()
 }
 
-/// The I/O error beneath, which the csv crate's own conversion would hide: a closed pipe must be
-/// seen as one.
+/// The I/O error beneath, which the csv crate's conversion would hide. A closed pipe must be recognized.
 fn as_io(error: csv::Error) -> io::Error {
     match error.into_kind() {
         csv::ErrorKind::Io(error) => error,
@@ -107,7 +106,7 @@ fn table(file: &SweepFile, limit: u64, to: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Every parameter that occurs, in order of first appearance, with the width of its widest value.
+/// Every parameter in the order of its first appearance, with the width of its widest value.
 fn columns(file: &SweepFile, limit: u64) -> Vec<(String, usize)> {
     let mut columns: Vec<(String, usize)> = Vec::new();
     for (_, parameters) in trials(file, limit) {
@@ -122,7 +121,7 @@ fn columns(file: &SweepFile, limit: u64) -> Vec<(String, usize)> {
     columns
 }
 
-/// A trial's values under the columns; empty where it has none.
+/// A trial's values in the order of the columns. They are empty where the trial has none.
 fn cells<'a>(columns: &'a [(String, usize)], parameters: &'a Map<String, Value>) -> impl Iterator<Item = String> + 'a {
     columns.iter().map(|(name, _)| parameters.get(name).map_or_else(String::new, show::text))
 }

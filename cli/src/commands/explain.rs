@@ -1,4 +1,4 @@
-//! `spotsweep explain`: what happened to one trial, and why.
+//! `spotsweep explain`: shows what happened to one trial, and why.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -45,7 +45,7 @@ pub(crate) struct Explain {
     pub(crate) table: Table,
 }
 
-/// Fails for a trial that is not there.
+/// Runs the command. It fails if there is no such trial.
 pub(crate) async fn run(args: Explain) -> Result<ExitCode, Failure> {
     let (id, history) = match &args.kept {
         Some(folder) => kept(&folder.join("table.jsonl"), &args.sweep, args.index)?,
@@ -66,7 +66,7 @@ pub(crate) async fn run(args: Explain) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A sweep's id, and one of its trials where that has a record.
+/// A sweep's id, and the history of one of its trials if that has a record.
 type Found = (SweepId, Option<History>);
 
 async fn stored(table: Table, sweep: &str, index: u32) -> Result<Found, Failure> {
@@ -76,12 +76,11 @@ async fn stored(table: Table, sweep: &str, index: u32) -> Result<Found, Failure>
     Ok((found.sweep.id, history.map(|history| History { metric, ..history })))
 }
 
-/// The metric that the sweep file names.
 fn metric(sweep: &Sweep) -> Option<String> {
     sweep.plan.as_ref()?.metric.as_ref().map(|by| by.name.clone())
 }
 
-/// A trial's record and history, as the table has them.
+/// Reads a trial's record and history from the table.
 pub(crate) async fn read(reader: &Reader, sweep: &SweepId, index: u32) -> Result<Option<History>, Failure> {
     let cannot_read = || format!("cannot read trial {index} of {sweep}");
     let Some(trial) = reader.trial(sweep, index).await.context(cannot_read)? else { return Ok(None) };
@@ -89,7 +88,7 @@ pub(crate) async fn read(reader: &Reader, sweep: &SweepId, index: u32) -> Result
     Ok(Some(History { trial, entries, metric: None }))
 }
 
-/// One line of `table.jsonl`, as far as it matters here.
+/// The fields of a line of `table.jsonl` that are needed here.
 #[derive(Deserialize)]
 struct Row {
     pk: String,
@@ -99,7 +98,7 @@ struct Row {
     history: store::History,
 }
 
-/// The same from the table's copy that `demo --keep` makes.
+/// Reads them from the copy of the table that `demo --keep` makes.
 fn kept(path: &Path, wanted: &str, index: u32) -> Result<Found, Failure> {
     let mut sweeps = Vec::new();
     each_row(path, |row| {
@@ -125,7 +124,7 @@ fn kept(path: &Path, wanted: &str, index: u32) -> Result<Found, Failure> {
     Ok((sweep, trial.map(|trial| History { trial, entries: entries.into_values().collect(), metric })))
 }
 
-/// Reads a table's copy, row by row.
+/// Reads a copy of a table row by row.
 fn each_row(path: &Path, mut take: impl FnMut(Row) -> Result<(), serde_json::Error>) -> Result<(), Failure> {
     let file = File::open(path).map_err(|error| {
         Failure::usage(format!("cannot read {}: name the folder that `demo --keep` made", path.display()))

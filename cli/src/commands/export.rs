@@ -1,4 +1,4 @@
-//! `spotsweep export`: a sweep's records for other programs.
+//! `spotsweep export`: writes a sweep's records for other programs.
 
 mod document;
 mod mlflow;
@@ -43,7 +43,7 @@ pub(crate) struct Export {
     table: Table,
 }
 
-/// How a sweep is written down.
+/// Format of the export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
     /// The leaderboard, once the sweep has settled: a row a trial, best first
@@ -54,7 +54,7 @@ enum Format {
     Mlflow,
 }
 
-/// All that is written.
+/// The records that are written.
 struct Records<'a> {
     sweep: &'a Sweep,
     plan: &'a Plan,
@@ -63,7 +63,7 @@ struct Records<'a> {
     lines: &'a [u8],
 }
 
-/// A trial: its index, its parameters and, once it has started, its record.
+/// A trial: its index, its parameters and, if it has started, its record.
 type Each<'a> = (u32, Map<String, Value>, Option<&'a Trial>);
 
 impl Records<'_> {
@@ -75,13 +75,13 @@ impl Records<'_> {
             let line: Result<TrialLine, _> = serde_json::from_slice(line);
             let TrialLine { index, parameters } =
                 line.context(|| "trials.jsonl is not what sweep-upload has written")?;
-            // Both are in the order of indices.
+            // Plan and records are both ordered by index.
             Ok((index, parameters, records.next_if(|trial| trial.index == index)))
         })
     }
 }
 
-/// Fails where the sweep has no trials, and where a folder would be written over.
+/// Runs the command. It fails if the sweep has no trials, or if a folder would be overwritten.
 pub(super) async fn run(args: Export) -> Result<ExitCode, Failure> {
     export(args).await.map(|()| ExitCode::SUCCESS)
 }
@@ -107,7 +107,7 @@ async fn export(args: Export) -> Result<(), Failure> {
     out::results(|to| writeln!(to, "{}", experiment.display()))
 }
 
-/// The control plane's own, which has the costs, too.
+/// The control plane's leaderboard, which has the costs, too.
 async fn leaderboard(found: &Found) -> Result<Vec<u8>, Failure> {
     let leaderboard = found.read(&format!("{}leaderboard.csv", found.sweep.id.results_prefix())).await?;
     leaderboard.ok_or_else(|| {
@@ -119,7 +119,7 @@ async fn leaderboard(found: &Found) -> Result<Vec<u8>, Failure> {
     })
 }
 
-/// To a file, whole or not at all, or to standard output.
+/// Writes to a file, completely or not at all, or to standard output.
 fn write(to: Option<&Path>, bytes: &[u8]) -> Result<(), Failure> {
     let Some(path) = to else { return out::file(|to| to.write_all(bytes)) };
     save::whole(path, bytes)?;

@@ -1,4 +1,4 @@
-//! `spotsweep local`: the stack in the background.
+//! `spotsweep local`: runs the stack in the background.
 
 pub(crate) mod copy;
 mod reclaim;
@@ -44,7 +44,7 @@ pub(crate) enum Local {
     /// Print the variables that let SDKs and tools reach the local stack
     #[command(after_help = "Example:\n  eval \"$(spotsweep local env)\"")]
     Env,
-    /// Host the local stack until told to stop (what `up` starts in the background)
+    /// Host the local stack until it is stopped (what `up` starts in the background)
     #[command(hide = true)]
     Serve(Up),
 }
@@ -70,11 +70,10 @@ pub(crate) struct Down {
     pub(crate) yes: bool,
 }
 
-/// Between two looks at a starting or stopping stack.
 const POLL: Duration = Duration::from_millis(50);
-/// In order it takes about a second.
+/// It usually takes a second.
 const STOP_DEADLINE: Duration = Duration::from_secs(30);
-/// A stack that lists no sweeps within this time has none that could go on.
+/// If a stack does not list its sweeps within this time, none of them could go on.
 const LIST_DEADLINE: Duration = Duration::from_secs(5);
 
 /// Runs one of the subcommands.
@@ -100,7 +99,7 @@ async fn up(checkout: Checkout, args: Up) -> Result<(), Failure> {
     }
     let state = unless_stopped(async {
         clear_killed(&checkout).await?;
-        // Here, where its output is seen; the host then finds everything made.
+        // The build runs here, where its output is seen. The host then finds everything built.
         let ready = Ready::make(checkout, &args.stack).await?;
         start_host(&desk, &args, ready.binaries()).await
     })
@@ -109,7 +108,7 @@ async fn up(checkout: Checkout, args: Up) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Fails where the running stack is not what is asked for: it stays as it is.
+/// Fails if the running stack has other options than those that are asked for. It stays as it is.
 fn unchanged(state: &State, args: &Up) -> Result<(), Failure> {
     let named = args.code.as_ref().map(|code| (code, code.canonicalize()));
     let mut others: Vec<String> = args.stack.words().into_iter().filter(|word| !state.options.contains(word)).collect();
@@ -131,7 +130,7 @@ fn unchanged(state: &State, args: &Up) -> Result<(), Failure> {
     )))
 }
 
-/// Clears what stacks that were killed have left, and says so.
+/// Clears what killed stacks have left, and reports it.
 pub(crate) async fn clear_killed(checkout: &Checkout) -> Result<(), Failure> {
     let cleared = clear(&checkout.local()).await?;
     if !cleared.is_empty() {
@@ -159,7 +158,7 @@ async fn start_host(desk: &Desk, args: &Up, binaries: &Path) -> Result<State, Fa
     }
     command.stdin(Stdio::null()).stdout(output).stderr(errors);
     let mut host = Group::start(&mut command).context(|| "cannot start the stack's host")?;
-    // The host bounds each of its own steps, so it either gets ready or ends.
+    // Each step of the host has a time limit, so it either gets ready or ends.
     loop {
         if let Some(status) = host.ended().context(|| "cannot follow the stack's host")? {
             return Err(Failure::new(format!("the local stack did not start ({status}); {}", tail(&log, 20))));
@@ -188,7 +187,7 @@ async fn serve(checkout: Checkout, args: Up) -> Result<(), Failure> {
     outcome
 }
 
-/// Tells that the stack is ready and watches over it.
+/// Publishes that the stack is ready, and watches it.
 async fn host(stack: &mut Stack, hosting: &Hosting, args: &Up) -> Result<(), Failure> {
     hosting.announce(&State::of(stack, &args.stack))?;
     loop {
@@ -215,7 +214,7 @@ async fn down(checkout: &Checkout, Down { keep, yes }: Down) -> Result<(), Failu
         return Ok(());
     };
     let pid = Pid::from_raw(pid).ok_or_else(|| Failure::new("the running stack's pid is unreadable"))?;
-    // Errors mean that it has just ended: the lock tells.
+    // An error means that it has just ended, which the lock shows.
     let _ = kill_process(pid, Signal::TERM);
     if desk.deserted(STOP_DEADLINE).await? {
         let kept = if keep.is_some() { "what it had is kept" } else { "its sweeps are gone with it" };
@@ -231,7 +230,7 @@ async fn down(checkout: &Checkout, Down { keep, yes }: Down) -> Result<(), Failu
     )))
 }
 
-/// What stopping a stack ends, where a sweep is open.
+/// What would be lost if the stack is stopped, if a sweep is open.
 async fn loses(state: &State) -> Option<String> {
     let reader = Reader::new(&sdk::local(&state.endpoint), state.table.clone());
     let open = timeout(LIST_DEADLINE, reader.open_sweeps()).await.ok()?.ok()?;
@@ -265,7 +264,7 @@ fn env(desk: &Desk) -> Result<(), Failure> {
         ("SPOTSWEEP_PORT", port),
     ];
     out::results(|to| {
-        // A session of the caller's own would be mixed with our credentials.
+        // A session token of the caller would be combined with the stack's credentials.
         writeln!(to, "unset AWS_SESSION_TOKEN AWS_PROFILE")?;
         variables.iter().try_for_each(|(name, value)| writeln!(to, "export {name}={}", quoted(value)))
     })
@@ -275,7 +274,7 @@ fn not_running() -> Failure {
     Failure::new("no local stack is running: start one with `spotsweep local up`")
 }
 
-/// A word as any POSIX shell reads it back.
+/// A word, quoted for any POSIX shell.
 pub(super) fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }

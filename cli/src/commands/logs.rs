@@ -1,4 +1,4 @@
-//! `spotsweep logs`: what a trial has printed, and goes on printing.
+//! `spotsweep logs`: prints what a trial has printed, and follows it.
 
 mod stream;
 
@@ -16,10 +16,9 @@ use crate::{out, sweeps};
 use spotsweep_protocol::failure::{Context, Failure};
 use spotsweep_protocol::words::counted;
 
-/// Between two looks at what goes on.
 const POLL: Duration = Duration::from_secs(1);
-/// Looks without anything new after which the log of an ended attempt is whole: CloudWatch gets lines some seconds
-/// late.
+/// After so many looks without anything new, the log of an ended attempt is complete. CloudWatch gets lines some
+/// seconds late.
 const QUIET_LOOKS: u32 = 4;
 
 /// `spotsweep logs`
@@ -56,7 +55,7 @@ pub(crate) struct Logs {
     table: Table,
 }
 
-/// Fails for a trial that has printed nothing because it has not started.
+/// Runs the command. It fails for a trial that has printed nothing because it has not started.
 pub(super) async fn run(args: Logs) -> Result<ExitCode, Failure> {
     let found = sweeps::find(args.table, &args.sweep).await?;
     found.indices(&[args.index])?;
@@ -70,7 +69,7 @@ pub(super) async fn run(args: Logs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whose log is wanted.
+/// The log that is asked for.
 struct Wish<'a> {
     found: &'a Found,
     index: u32,
@@ -85,7 +84,7 @@ impl Wish<'_> {
         trial.context(|| format!("cannot read trial {}", self.index))
     }
 
-    /// The log as it is now.
+    /// Prints the log as it is now.
     async fn print(&self) -> Result<(), Failure> {
         let trial = self.trial().await?.ok_or_else(|| self.not_started())?;
         let (number, mut stream) = self.stream(&trial, None)?.ok_or_else(|| self.no_log(&trial))?;
@@ -99,7 +98,7 @@ impl Wish<'_> {
         Err(stream.missing())
     }
 
-    /// The log as it grows, from attempt to attempt.
+    /// Prints the log as it grows, from attempt to attempt.
     async fn follow(&self) -> Result<(), Failure> {
         let mut followed = None;
         let mut is_told = false;
@@ -126,7 +125,7 @@ impl Wish<'_> {
         }
     }
 
-    /// Prints what an attempt has printed so far, or the end of that.
+    /// Prints what an attempt has printed so far, or the last lines of it.
     async fn begin(&self, stream: &mut Stream) -> Result<Read, Failure> {
         match self.tail {
             Some(lines) => stream.print_last(lines).await,
@@ -134,7 +133,7 @@ impl Wish<'_> {
         }
     }
 
-    /// Follows one attempt to its end. `is_first` is whether none was followed before it.
+    /// Follows one attempt to its end. `is_first` is whether no other was followed before it.
     async fn follow_one(&self, number: u32, mut stream: Stream, is_first: bool) -> Result<Read, Failure> {
         let (mut quiet, mut begins) = (0, is_first);
         loop {
@@ -150,8 +149,8 @@ impl Wish<'_> {
         }
     }
 
-    /// The wanted attempt and its log: the newest, or the next after one that was followed to its end, which may have
-    /// ended itself by now. None where there is none yet.
+    /// The attempt that is asked for, and its log: the newest one, or the next after one that was followed to its end.
+    /// That one may have ended by now. None if there is none yet.
     fn stream(&self, trial: &Trial, followed: Option<u32>) -> Result<Option<(u32, Stream)>, Failure> {
         let attempts = &trial.attempts;
         if let Some(wanted) = self.attempt.filter(|wanted| !attempts.contains_key(wanted) && trial.is_over()) {
@@ -175,7 +174,7 @@ impl Wish<'_> {
         Failure::new(format!("trial {index} has not started yet: there is no log; --follow waits for it"))
     }
 
-    /// Batch tells an attempt's log when its container has started.
+    /// Batch reports an attempt's log stream when its container has started.
     fn no_log(&self, trial: &Trial) -> Failure {
         let (index, sweep) = (self.index, &trial.sweep);
         let reason = trial.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `spotsweep ls`: every sweep of the control plane.
+//! `spotsweep ls`: lists every sweep of the control plane.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -29,7 +29,7 @@ pub(crate) struct Ls {
     pub(crate) table: Table,
 }
 
-/// Newest first.
+/// Runs the command. The newest sweep comes first.
 pub(crate) async fn run(args: Ls) -> Result<ExitCode, Failure> {
     let target = target::table(args.table.name).await?;
     let cannot_read = || format!("cannot read the table {}", target.name);
@@ -49,7 +49,7 @@ pub(crate) async fn run(args: Ls) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// How far the sweeps that are not over have come, the newest of them: each is a Query over its trials.
+/// Progress of the newest sweeps that have not ended. Each one costs a Query of its trials.
 async fn progress(reader: &Reader, sweeps: &[Sweep]) -> Result<BTreeMap<SweepId, Figures>, ReadError> {
     let is_open = |sweep: &&Sweep| !matches!(sweep.stage, Stage::Settled | Stage::Rejected);
     let mut progress = BTreeMap::new();
@@ -71,7 +71,7 @@ fn with_progress(sweep: &Sweep, progress: &BTreeMap<SweepId, Figures>) -> Value 
     line
 }
 
-/// A sweep as `--json` prints it; `trials` is null until the file has been read.
+/// A sweep as `--json` prints it. `trials` is null until the file has been read.
 pub(crate) fn line(sweep: &Sweep) -> Value {
     json!({
         "sweep": sweep.id.as_str(),
@@ -103,7 +103,7 @@ fn row(sweep: &Sweep, progress: Option<&Figures>) -> Vec<String> {
     ]
 }
 
-/// `12 of 24, 1 failed`
+/// Text such as `12 of 24, 1 failed`.
 fn ended(figures: &Figures) -> String {
     let Figures { trials, succeeded, failed, cancelled, .. } = figures;
     let failed = if *failed > 0 { format!(", {failed} failed") } else { String::new() };

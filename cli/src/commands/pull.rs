@@ -1,4 +1,4 @@
-//! `spotsweep pull`: trials' outputs to a folder.
+//! `spotsweep pull`: downloads trials' outputs into a folder.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -48,7 +48,7 @@ pub(crate) struct Pull {
     table: Table,
 }
 
-/// Files and their bytes.
+/// Number of files, and of their bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Tally {
     files: u64,
@@ -62,7 +62,8 @@ impl Tally {
     }
 }
 
-/// Fails where the trials have collected nothing, and in the end where an object could not be fetched.
+/// Runs the command. It fails if the trials have collected nothing, and at the end if an object could not be
+/// downloaded.
 pub(super) async fn run(args: Pull) -> Result<ExitCode, Failure> {
     let found = sweeps::find(args.table.clone(), &args.sweep).await?;
     let folder = args.to.clone().unwrap_or_else(|| Path::new("spotsweep-results").join(found.sweep.id.as_str()));
@@ -140,7 +141,7 @@ async fn objects(found: &Found, args: &Pull) -> Result<Listed, Failure> {
     Ok(listed)
 }
 
-/// The best trial.
+/// Index of the best trial.
 async fn best(found: &Found) -> Result<u32, Failure> {
     let trials = found.trials().await?;
     let plan = found.plan()?;

@@ -1,4 +1,4 @@
-//! `spotsweep redrive`: events in the dead-letter queues are handed to their functions again.
+//! `spotsweep redrive`: delivers events from the dead-letter queues to their functions again.
 
 mod letter;
 mod queue;
@@ -20,7 +20,7 @@ use spotsweep_protocol::failure::{Context, FAILED, Failure};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Each event is handed to its function, and leaves the queue when the function has done its work. One that fails again
-stays where it is, with the reason told. Safe at any time: functions know what they have seen.
+stays where it is, and its reason is shown. Safe at any time: functions know what they have seen.
 
 Examples:
   spotsweep redrive --stack spotsweep --dry-run     what lies in the queues, and why
@@ -45,18 +45,18 @@ pub(crate) struct Redrive {
     stack: Option<String>,
 }
 
-/// What became of an event.
+/// Result for an event.
 #[derive(Debug)]
 enum Outcome {
     /// Its function has handled it.
     Redriven,
-    /// It was only looked at.
+    /// With `--dry-run` it was only found.
     Found,
     /// It stays in its queue, for this reason.
     Stays(String),
 }
 
-/// Fails where an event stays in its queue.
+/// Runs the command. It fails if an event stays in its queue.
 pub(crate) async fn run(args: Redrive) -> Result<ExitCode, Failure> {
     let target = target::stack(args.stack).await?;
     let kinds = match (args.failed, args.undelivered) {
@@ -90,7 +90,7 @@ pub(crate) async fn run(args: Redrive) -> Result<ExitCode, Failure> {
     Ok(if stay == 0 { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }
 
-/// Waits for the function's answer: an event leaves its queue only when it is known to be handled.
+/// Waits for the function's answer. An event is deleted only when it is known to be handled.
 async fn invoke(functions: &aws_sdk_lambda::Client, letter: &Letter) -> Result<Outcome, Failure> {
     let call = functions.invoke().function_name(&letter.function).payload(Blob::new(letter.event.to_string()));
     let answer = call.send().await.context(|| format!("cannot invoke {}; nothing was lost", letter.function))?;

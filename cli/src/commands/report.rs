@@ -1,4 +1,4 @@
-//! `spotsweep report`: a sweep's report page, to a file, to the browser, or as a link for others.
+//! `spotsweep report`: writes a sweep's report page to a file, opens it in the browser, or makes a link for others.
 
 mod compare;
 
@@ -26,12 +26,11 @@ use crate::target::Table;
 use crate::{out, save, sweeps};
 use spotsweep_protocol::failure::{Context, Failure};
 
-/// What the report is called among a sweep's results.
+/// Name of the report among a sweep's results.
 const PAGE: &str = "report.html";
-/// How long a link works unless told otherwise.
+/// How long a link works by default.
 const LINK_LASTS: &str = "24h";
-/// S3's own limit of a signature
-/// (<https://docs.aws.amazon.com/AmazonS3/latest/userguide/using-presigned-url.html>).
+/// S3's limit of a signature (<https://docs.aws.amazon.com/AmazonS3/latest/userguide/using-presigned-url.html>).
 const LONGEST_LINK: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// `spotsweep report`
@@ -72,7 +71,7 @@ pub(crate) struct Report {
     table: Table,
 }
 
-/// Fails where there is nothing to draw, and for a link where there is no report yet.
+/// Runs the command. It fails if there is nothing to draw, or if a link is asked for and there is no report yet.
 pub(super) async fn run(args: Report) -> Result<ExitCode, Failure> {
     let found = sweeps::find(args.table.clone(), &args.sweep).await?;
     if let Some(other) = &args.other {
@@ -91,7 +90,7 @@ pub(super) async fn run(args: Report) -> Result<ExitCode, Failure> {
     }
     let file = match &args.output {
         Some(file) => file.clone(),
-        // Another name than among the results: the page's links depend on it.
+        // The name differs from that among the results, because the page's links depend on it.
         None => cache()?.join("spotsweep").join(format!("{}.html", found.sweep.id)),
     };
     let file = std::path::absolute(&file).context(|| format!("cannot use {}", file.display()))?;
@@ -116,7 +115,7 @@ pub(super) async fn run(args: Report) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The page that the control plane has drawn.
+/// Downloads the page that the control plane has drawn.
 async fn fetched(found: &Found, object: Object, folder: &Path) -> Result<(), Failure> {
     let mut refused = None;
     let tell = |arrival| match arrival {
@@ -127,7 +126,7 @@ async fn fetched(found: &Found, object: Object, folder: &Path) -> Result<(), Fai
     refused.map_or(Ok(()), |trouble| Err(Failure::from(trouble)))
 }
 
-/// The page as the control plane would draw it now. Prices are in it as far as the caller may read them.
+/// Draws the page as the control plane would now. It has the prices that the caller may read.
 async fn drawn(found: &Found) -> Result<String, Failure> {
     let (sweep, plan, trials) = (&found.sweep, found.plan()?, found.trials().await?);
     let reads = Services::default().reaching(results(&found.target.config, render));
@@ -166,7 +165,7 @@ fn cache() -> Result<PathBuf, Failure> {
         .ok_or_else(|| Failure::usage("there is no home folder to put the report into: name a file with --output"))
 }
 
-/// Starts a browser and leaves it alone.
+/// Starts a browser, and does not wait for it.
 async fn open(file: &Path) -> Result<(), Failure> {
     let system = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     let browser = std::env::var("BROWSER").ok().filter(|browser| !browser.is_empty());
@@ -176,7 +175,7 @@ async fn open(file: &Path) -> Result<(), Failure> {
     started.map(drop).context(|| format!("cannot start {browser}; open {} yourself", file.display()))
 }
 
-/// `90m`, `2h`, `1d`.
+/// Parses a time such as `90m`, `2h` or `1d`.
 fn lasting(text: &str) -> Result<Duration, String> {
     let units = [("s", 1), ("m", 60), ("h", 3_600), ("d", 86_400)];
     let parsed = units.iter().find_map(|(unit, seconds)| {

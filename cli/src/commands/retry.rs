@@ -1,4 +1,4 @@
-//! `spotsweep retry`: trials once more, as a new sweep of their own.
+//! `spotsweep retry`: runs trials again, as a new sweep.
 
 mod collected;
 mod continued;
@@ -74,7 +74,7 @@ pub(crate) struct Retry {
     table: Table,
 }
 
-/// Fails where there is nothing to retry, and where the original file is gone.
+/// Runs the command. It fails if there is nothing to retry, or if the original file does not exist any more.
 pub(super) async fn run(args: Retry) -> Result<ExitCode, Failure> {
     let Some(dropped) = unless_stopped(retry(&args)).await? else { return Ok(ExitCode::SUCCESS) };
     match dropped.answer_unless_stopped().await? {
@@ -92,7 +92,7 @@ pub(super) async fn run(args: Retry) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Drops the new file; none where it is only to be printed.
+/// Drops the new file. Returns none if it is only to be printed.
 async fn retry(args: &Retry) -> Result<Option<Dropped>, Failure> {
     let found = sweeps::find(args.table.clone(), &args.sweep).await?;
     let trials = found.trials().await?;
@@ -129,7 +129,7 @@ fn wanted(found: &Found, trials: &[Trial], args: &Retry) -> Result<BTreeSet<u32>
     Err(Failure::new(format!("no trial of {sweep}, which is {stage}, is {names}: name trials by their index{those}")))
 }
 
-/// The new sweep file.
+/// The text of the new sweep file.
 async fn text(found: &Found, trials: &[Trial], indices: &BTreeSet<u32>, args: &Retry) -> Result<String, Failure> {
     let Upload { key, version_id, fingerprint, .. } = &found.sweep.upload;
     let original = found.read_version(key, version_id.clone()).await?.ok_or_else(|| {
@@ -183,7 +183,7 @@ async fn text(found: &Found, trials: &[Trial], indices: &BTreeSet<u32>, args: &R
     }
 }
 
-/// The first key of `<name>-retry-<N>.yaml` that nothing lies under yet.
+/// The first key of `<name>-retry-<N>.yaml` under which there is no object yet.
 async fn free_upload(found: &Found) -> Result<Upload, Failure> {
     let prefix = format!("{}-retry-", stem(&found.sweep.upload.key));
     let there = all_below(&found.s3(), found.bucket(), &prefix).await?;
@@ -191,12 +191,12 @@ async fn free_upload(found: &Found) -> Result<Upload, Failure> {
     Ok(upload_to(found.bucket(), format!("{prefix}{}.yaml", highest.saturating_add(1))))
 }
 
-/// The digits that a rest of a key begins with.
+/// The digits with which the rest of a key begins.
 fn number(rest: &str) -> Option<u32> {
     rest.split_once('.')?.0.parse().ok()
 }
 
-/// The key without its ending, and without what an earlier retry has added.
+/// The key without its extension, and without what an earlier retry has added.
 fn stem(key: &str) -> &str {
     let stem = key.strip_suffix(".yaml").or_else(|| key.strip_suffix(".yml")).unwrap_or(key);
     match stem.rsplit_once("-retry-") {

@@ -1,4 +1,4 @@
-//! `spotsweep status`: one sweep and its trials.
+//! `spotsweep status`: shows one sweep and its trials.
 
 use std::process::ExitCode;
 
@@ -32,10 +32,10 @@ pub(crate) struct Status {
     pub(crate) table: Table,
 }
 
-/// Trials that are listed for a person; `--json` lists them all.
+/// Trials that are shown to people. `--json` lists all.
 const SHOWN_TRIALS: usize = 50;
 
-/// Fails for a sweep that is not there.
+/// Runs the command. It fails if there is no such sweep.
 pub(crate) async fn run(args: Status) -> Result<ExitCode, Failure> {
     let found = sweeps::find(args.table, &args.sweep).await?;
     let (sweep, trials) = (&found.sweep, found.trials().await?);
@@ -78,7 +78,7 @@ pub(crate) async fn run(args: Status) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is kept of trials that have ended, and billed, and until when.
+/// What is kept and billed of ended trials, and until when.
 fn kept(trials: &[Trial]) -> Option<String> {
     let kept = trials.iter().filter_map(|trial| trial.workspace.as_ref()?.kept());
     let until: Vec<Timestamp> = kept.map(|kept| kept.until).collect();
@@ -150,7 +150,8 @@ fn rows(trials: &[&Trial], by: Option<&Ranking>) -> Vec<Vec<String>> {
     std::iter::once(header.into()).chain(trials.iter().take(SHOWN_TRIALS).map(row)).collect()
 }
 
-/// Why a trial has failed, or else what its checkpoints went through last, such as a checkpoint that could not be loaded.
+/// Why a trial has failed. For other trials, the newest note about its checkpoints, such as one that could not be
+/// loaded.
 fn note(trial: &Trial) -> String {
     if trial.status != JobStatus::Failed {
         return trial.notes().pop().unwrap_or_default();

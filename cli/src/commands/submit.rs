@@ -1,4 +1,4 @@
-//! `spotsweep submit`: a file into the bucket, and what becomes of it.
+//! `spotsweep submit`: uploads a file to the bucket, and shows the answer.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -37,7 +37,7 @@ pub(crate) struct Submit {
     pub(crate) json: bool,
 }
 
-/// Validates first: a file with mistakes is not uploaded.
+/// Runs the command. It validates the file first, and does not upload one with mistakes.
 pub(crate) async fn run(args: Submit) -> Result<ExitCode, Failure> {
     if args.file == Path::new("-") {
         return Err(Failure::usage("submit takes a file: its name becomes the sweep's"));

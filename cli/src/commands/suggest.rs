@@ -1,4 +1,5 @@
-//! `spotsweep suggest`: the parameters that the next trial would get, and why; and what the earlier suggestions came to.
+//! `spotsweep suggest`: shows the parameters that the next trial would get, and why, and the results of earlier
+//! suggestions.
 
 use std::process::ExitCode;
 
@@ -39,7 +40,7 @@ pub(crate) struct Suggest {
     table: Table,
 }
 
-/// Fails for a sweep whose parameters are not suggested.
+/// Runs the command. It fails for a sweep whose parameters are not suggested.
 pub(super) async fn run(args: Suggest) -> Result<ExitCode, Failure> {
     let found = sweeps::find(args.table, &args.sweep).await?;
     let plan = found.plan()?;
@@ -97,7 +98,7 @@ fn predicted(mean: f64, deviation: f64) -> String {
     format!("{} ± {}", rounded(mean, 4), rounded(deviation, 4))
 }
 
-/// What a suggestion rests on, in a sentence.
+/// A sentence on what a suggestion is based on.
 fn why(basis: Option<Basis>, metric: &Ranking) -> String {
     match basis {
         Some(Basis::Model { mean, deviation }) => {
@@ -111,7 +112,7 @@ fn why(basis: Option<Basis>, metric: &Ranking) -> String {
     }
 }
 
-/// What each suggestion was expected to give, and what came of it.
+/// The expected and the actual value of each suggestion.
 fn rows(trials: &[Trial], metric: &Ranking) -> Vec<Vec<String>> {
     let heads = ["trial", "status", "predicted", "found", "parameters"];
     let mut rows = vec![heads.map(str::to_owned).to_vec()];

@@ -1,4 +1,4 @@
-//! `spotsweep try`: one trial on this machine, interrupted at several moments.
+//! `spotsweep try`: runs one trial on this machine, and interrupts it at several moments.
 
 mod attempt;
 mod bucket;
@@ -41,9 +41,9 @@ use trial::Trial;
 use verdict::{Answer, verdict};
 use watch::{End, Outcome, Times, watch};
 
-/// The name of the sweep file that is dropped.
+/// Name of the sweep file that is dropped.
 const NAME: &str = "try.yaml";
-/// Exit code where nothing is wrong, and not all was seen that would show it.
+/// Exit code if nothing is wrong, but the proof is incomplete.
 const NOT_PROVEN: u8 = 2;
 
 /// `spotsweep try`
@@ -84,7 +84,7 @@ pub(crate) struct TryOut {
     command: Vec<String>,
 }
 
-/// Exit code 0 only where the training was seen to go on from each interruption.
+/// Runs the command. The exit code is 0 only if the training was seen to go on after each interruption.
 pub(super) async fn run(mut args: TryOut) -> Result<ExitCode, Failure> {
     if args.sweep.is_none() && args.command.is_empty() {
         return Err(Failure::usage("name a sweep file, or a command after `--`".to_owned()));
@@ -115,7 +115,7 @@ pub(super) async fn run(mut args: TryOut) -> Result<ExitCode, Failure> {
     })
 }
 
-/// What is tried.
+/// The script that is tried.
 struct Script {
     trial: OneTrial,
     /// The text of its files.
@@ -151,8 +151,8 @@ fn code_folder(args: &TryOut) -> Result<PathBuf, Failure> {
     folder.canonicalize().context(|| format!("cannot find the code folder {}", folder.display()))
 }
 
-/// Tries it, once more where the training was over too soon to see whether it goes on, and prints the results. `None`
-/// where the file was rejected.
+/// Tries the script, and prints the results. If the training ended too soon to show whether it goes on, it is tried
+/// once more. Returns `None` if the file was rejected.
 async fn tried(stack: &mut Stack, script: &Script, args: &TryOut) -> Result<Option<Answer>, Failure> {
     let began = Instant::now();
     let (metric, source) = (script.metric(), script.source.as_str());
@@ -178,7 +178,7 @@ async fn tried(stack: &mut Stack, script: &Script, args: &TryOut) -> Result<Opti
     report::print(&seen, &outcome, &made, problems).map(Some)
 }
 
-/// One try, with a notice and at most so many seconds. `None` where the file was rejected.
+/// Makes one try with this notice, within so many seconds. Returns `None` if the file was rejected.
 async fn once(
     stack: &mut Stack,
     trial: &OneTrial,

@@ -1,4 +1,4 @@
-//! `spotsweep validate`: the verdict on a sweep file.
+//! `spotsweep validate`: judges a sweep file.
 
 mod asked;
 mod collected;
@@ -57,10 +57,10 @@ fn hours(text: &str) -> Result<f64, String> {
     hours.ok_or_else(|| "write a number of hours, from 0.01 to 10000".to_owned())
 }
 
-/// Exit code 0 for a valid file, 1 for an invalid one.
+/// Runs the command. The exit code is 0 for a valid file, and 1 for an invalid one.
 pub(crate) async fn run(args: Validate) -> Result<ExitCode, Failure> {
     let read = sweep_file::read(&args.file, "")?;
-    // As much as is known of the upload without a bucket.
+    // The bucket is not known, so its part of the upload is empty.
     let read = match (dropped::problems_of_name(&args.file), read) {
         (named, read) if named.is_empty() || args.file == Path::new("-") => read,
         (named, Ok(file)) => Err(Rejected { problems: named, warnings: file.warnings }),

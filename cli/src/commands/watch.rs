@@ -1,4 +1,4 @@
-//! `spotsweep watch`: a sweep as it goes on, until it is over.
+//! `spotsweep watch`: shows a sweep until its end.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use spotsweep_control_plane::sweep::spent::sentence;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::live::Happening;
+use crate::live::WatchEvent;
 use crate::live::draw::{View, clock, draw, text};
 use crate::live::look::{Look, Watcher, outcome};
 use crate::live::model::Model;
@@ -22,11 +22,11 @@ use crate::{out, show, sweeps};
 use spotsweep_protocol::failure::{FAILED, Failure};
 use spotsweep_protocol::words::counted;
 
-/// Between two frames: the clock goes on.
+/// Time between two frames. The clock goes on with each of them.
 const FRAME: Duration = Duration::from_secs(1);
-/// A still is as wide as the narrowest terminal that all of it fits into, and as high as it takes.
+/// Size of a still: the width of the narrowest terminal that all of it fits into, and the height that it needs.
 const STILL: (u16, u16) = (100, 40);
-/// Happenings before the first look that a person is told; machines are told all of them.
+/// Events before the first look that are shown to people. JSON has all of them.
 const MOST_EARLIER: usize = 20;
 
 /// `spotsweep watch`
@@ -71,15 +71,16 @@ pub(crate) struct Watch {
 
 /// How a view has ended.
 enum End {
-    /// With the sweep.
+    /// The sweep has ended.
     Over,
-    /// A person has seen enough.
+    /// The user has left the view.
     Left,
     /// The stack on this machine has ended before the sweep.
     Gone,
 }
 
-/// Exit code 0 if every trial has succeeded, or if it is left before; 1 if one has failed, or the file was rejected.
+/// Runs the command. The exit code is 0 if every trial has succeeded, or if the view is left before the end. It is 1 if
+/// a trial has failed, or the file was rejected.
 pub(crate) async fn run(args: Watch) -> Result<ExitCode, Failure> {
     unless_stopped(watch(&args)).await
 }
@@ -123,7 +124,7 @@ async fn watch(args: &Watch) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Looks as they come, of what may end on this machine.
+/// Looks at a sweep whose stack may end on this machine.
 struct Looks<'a> {
     looks: Receiver<Result<Look, Failure>>,
     target: &'a Target,
@@ -132,7 +133,7 @@ struct Looks<'a> {
 /// What comes next.
 enum Next {
     Look(Box<Look>),
-    /// It is tried again.
+    /// The look has failed, and is repeated.
     Trouble(Failure),
     Gone,
 }
@@ -151,9 +152,9 @@ impl Looks<'_> {
 /// A line for each thing that happens.
 async fn lines(
     model: &mut Model,
-    first: Vec<Happening>,
+    first: Vec<WatchEvent>,
     mut looks: Looks<'_>,
-    line: fn(&Model, &Happening) -> String,
+    line: fn(&Model, &WatchEvent) -> String,
 ) -> Result<End, Failure> {
     let (mut news, mut in_trouble) = (first, false);
     loop {
@@ -180,12 +181,12 @@ async fn lines(
     }
 }
 
-fn json_line(_model: &Model, news: &Happening) -> String {
+fn json_line(_model: &Model, news: &WatchEvent) -> String {
     json!(news).to_string()
 }
 
-/// As the demo's lines are: seconds since the file was dropped, and a sentence.
-fn plain_line(model: &Model, news: &Happening) -> String {
+/// A line as in the demo: seconds since the file was dropped, and a sentence.
+fn plain_line(model: &Model, news: &WatchEvent) -> String {
     let seconds = model.look.sweep.seconds_until(news.at).max(0.0);
     format!("{seconds:>6.1} s  {}", news.text())
 }
@@ -204,12 +205,12 @@ async fn on_screen(model: &mut Model, mut looks: Looks<'_>) -> Result<End, Failu
                 if key == Key::Quit {
                     return Ok(End::Left);
                 }
-                turn(&mut view, key, model.happenings.len(), screen.height());
+                turn(&mut view, key, model.events.len(), screen.height());
             }
             next = looks.next() => match next? {
                 Next::Look(look) => {
                     let news = model.take(*look);
-                    // What is read stays where it is.
+                    // The events that are being read stay at their place.
                     view.scroll += if view.scroll > 0 { news.len() } else { 0 };
                     view.foot = Some(Ok(()));
                 }
@@ -223,8 +224,8 @@ async fn on_screen(model: &mut Model, mut looks: Looks<'_>) -> Result<End, Failu
     Ok(End::Over)
 }
 
-/// What a key does to the view.
-fn turn(view: &mut View, key: Key, happenings: usize, height: usize) {
+/// Changes the view as a key asks for.
+fn turn(view: &mut View, key: Key, events: usize, height: usize) {
     let page = isize::try_from(height / 2).unwrap_or(isize::MAX);
     let by = match key {
         Key::Scroll(lines) => lines,
@@ -236,10 +237,10 @@ fn turn(view: &mut View, key: Key, happenings: usize, height: usize) {
         }
         Key::Quit | Key::Resized => return,
     };
-    view.scroll = view.scroll.saturating_add_signed(by).min(happenings.saturating_sub(1));
+    view.scroll = view.scroll.saturating_add_signed(by).min(events.saturating_sub(1));
 }
 
-/// The last word on a sweep that is over: its summary.
+/// Prints the summary of a sweep that has ended.
 async fn settled(args: &Watch, found: Found, model: &Model) -> Result<ExitCode, Failure> {
     let sweep = model.look.sweep.clone();
     let is_rejected = sweep.stage == Stage::Rejected;
@@ -257,7 +258,7 @@ async fn settled(args: &Watch, found: Found, model: &Model) -> Result<ExitCode, 
     Ok(if model.is_good() { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }
 
-/// The last word on a sweep whose stack has ended: what was seen last.
+/// Prints the last state of a sweep whose stack has ended.
 fn gone(args: &Watch, model: &Model) -> Result<ExitCode, Failure> {
     let is_good = model.figures.trials > 0 && model.figures.succeeded == model.figures.trials;
     if args.json {
@@ -280,8 +281,9 @@ fn last_words(model: &Model, outcome: &Value) -> String {
         let place = show::line(format!("s3://{}/{}", sweep.upload.bucket, sweep.upload.rejected_key()));
         return format!("{}: rejected, {count}: see {place}", sweep.id);
     }
-    let (toll, time) = (&model.toll, clock(model.elapsed(model.look.at)));
-    let (interruptions, attempts) = (counted(toll.interruptions, "interruption"), counted(toll.attempts, "attempt"));
+    let (losses, time) = (&model.losses, clock(model.elapsed(model.look.at)));
+    let (interruptions, attempts) =
+        (counted(losses.interruptions, "interruption"), counted(losses.attempts, "attempt"));
     let results = format!("s3://{}/{}", sweep.upload.bucket, sweep.id.results_prefix());
     let usd = |name: &str| outcome.get("cost").and_then(|cost| cost.get(name)).and_then(Value::as_f64).unwrap_or(0.0);
     let cost = match (usd("usd"), usd("on_demand_usd")) {

@@ -1,5 +1,5 @@
-//! The folder that objects are put into. Their names are a training's choice, and what lies there may be anything: so
-//! nothing below the folder is reached through a link, and nothing but a plain file is replaced.
+//! The folder into which objects are put. A training has chosen their names, and anything may exist there already. So
+//! nothing below the folder is reached by a link, and nothing but a plain file is replaced.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -17,36 +17,37 @@ use super::{Object, Trouble};
 use spotsweep_protocol::failure::{Context, Failure};
 
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
-/// Parts of pulls that were killed may have a part's name.
+/// How many names to try. Killed pulls may have left files with such names.
 const MOST_NAMES: u32 = 1_000;
 const PART: &str = ".spotsweep-";
 const PART_END: &str = ".part";
 
-/// Whether a file on its way may have this name.
+/// Whether the name is that of an incomplete file.
 pub(super) fn is_part_name(name: &OsStr) -> bool {
     name.to_str().is_some_and(|name| name.starts_with(PART) && name.ends_with(PART_END))
 }
 
-/// What to do about what lies where an object is to lie.
+/// What to do with something that exists at an object's path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Present {
-    /// A plain file of the same size that is not older than the object is the object: leave it. A link is in the way.
+    /// Keep it. A plain file of the same size that is not older than the object is taken for the object. A link is an
+    /// error.
     Keep,
-    /// Replace it, a link as well.
+    /// Replace it, even if it is a link.
     Replace,
 }
 
-/// A folder, open.
+/// An open folder.
 #[derive(Debug)]
 pub(crate) struct Folder {
     root: OwnedFd,
     present: Present,
-    /// Device and inode of each file that is an object, with the object's path: a file system may take two names for
+    /// Device and inode of each file that is an object, with the object's path. A file system may treat two names as
     /// one, such as `Model` and `model`.
     taken: Mutex<HashMap<(u64, u64), PathBuf>>,
 }
 
-/// A file on its way; what is still there when this is dropped is removed.
+/// An incomplete file. If it still exists when this is dropped, it is removed.
 #[derive(Debug)]
 pub(super) struct Part {
     folder: OwnedFd,
@@ -56,10 +57,10 @@ pub(super) struct Part {
 }
 
 impl Folder {
-    /// Opens a folder, and makes it where it is not there.
+    /// Opens a folder, and makes it if it does not exist.
     pub(super) fn open(path: &Path, present: Present) -> Result<Self, Failure> {
         let cannot_write = || format!("cannot write into the folder {}", path.display());
-        // As `create_dir_all` and `Path::parent` have it, no path is the current folder.
+        // An empty path is the current folder, as for `create_dir_all` and `Path::parent`.
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         fs::create_dir_all(path).context(cannot_write)?;
         let root = rustix::fs::open(path, FOLDER, Mode::empty()).context(cannot_write)?;
@@ -67,7 +68,7 @@ impl Folder {
         Ok(Self { root, present, taken: Mutex::default() })
     }
 
-    /// Whether the object is there.
+    /// Whether the object's file exists.
     pub(super) fn has(&self, object: &Object) -> Result<bool, Trouble> {
         if self.present == Present::Replace {
             return Ok(false);
@@ -80,7 +81,7 @@ impl Folder {
         Ok(is_object)
     }
 
-    /// What lies where the object is to lie.
+    /// What exists at the object's path.
     fn look(&self, object: &Object) -> Result<Option<Stat>, Trouble> {
         let (mut folder, name) = (None, name(object));
         for part in object.path.parent().into_iter().flat_map(Path::iter) {
@@ -98,7 +99,7 @@ impl Folder {
         look_at(folder.as_ref().unwrap_or(&self.root), name, object)
     }
 
-    /// A new file next to where the object is to lie, in folders that are made.
+    /// Makes a new file next to the object's path, and the folders above it.
     pub(super) fn part(&self, object: &Object) -> Result<Part, Trouble> {
         let cannot_write = |error: Errno| Trouble::writing(object, error);
         let mut folder = rustix::fs::openat(&self.root, ".", FOLDER, Mode::empty()).map_err(cannot_write)?;
@@ -114,11 +115,11 @@ impl Folder {
         Part::create(folder).map_err(cannot_write)
     }
 
-    /// Gives a file that is complete its own name.
+    /// Gives a complete file its own name.
     pub(super) fn keep(&self, mut part: Part, object: &Object) -> Result<(), Trouble> {
         let times = FileTimes::new().set_modified(object.put_at);
         part.file.set_times(times).map_err(|error| Trouble::writing(object, error))?;
-        // One after the other: the next one of the same name sees this one.
+        // This happens for one file after the other, so that the next one of the same name sees this one.
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = self.free(&part.folder, object)? {
             is_other(&taken, &found, object)?;
@@ -131,7 +132,7 @@ impl Folder {
         Ok(())
     }
 
-    /// What lies at the object's name, if that may be replaced.
+    /// What exists at the object's path, if that may be replaced.
     fn free(&self, folder: &OwnedFd, object: &Object) -> Result<Option<Stat>, Trouble> {
         let found = look_at(folder, name(object), object)?;
         let Some(kind) = found.as_ref().map(kind) else { return Ok(None) };
@@ -154,7 +155,7 @@ impl Folder {
     }
 }
 
-/// Fails where the file that has the object's name is another object. A file with several links may have two names.
+/// Fails if the file at the object's path is another object. A file with several links may have two names.
 fn is_other(taken: &HashMap<(u64, u64), PathBuf>, found: &Stat, object: &Object) -> Result<(), Trouble> {
     match taken.get(&identity(found)).filter(|other| **other != object.path) {
         Some(other) if found.st_nlink < 2 => Err(Trouble::of(
@@ -166,7 +167,7 @@ fn is_other(taken: &HashMap<(u64, u64), PathBuf>, found: &Stat, object: &Object)
 }
 
 fn name(object: &Object) -> &OsStr {
-    // A path of a list has a name.
+    // The path of a listed object has a name.
     object.path.file_name().unwrap_or_default()
 }
 
@@ -197,7 +198,7 @@ fn look_at(folder: &OwnedFd, name: &OsStr, object: &Object) -> Result<Option<Sta
     }
 }
 
-/// Why a part of the object's path can't be gone through.
+/// Why a part of the object's path cannot be opened.
 fn in_the_way(folder: &OwnedFd, part: &OsStr, object: &Object, error: Errno) -> Trouble {
     let found = rustix::fs::statat(folder, part, AtFlags::SYMLINK_NOFOLLOW);
     let what = match found.map(|found| kind(&found)) {
@@ -224,7 +225,7 @@ impl Part {
         Err(Errno::EXIST)
     }
 
-    /// The file, to write to.
+    /// Opens the file for writing.
     pub(super) fn file(&self) -> std::io::Result<File> {
         self.file.try_clone()
     }
@@ -233,7 +234,7 @@ impl Part {
 impl Drop for Part {
     fn drop(&mut self) {
         if !self.is_kept {
-            // Nothing more can be done about it.
+            // An error is ignored, because nothing more can be done.
             let _ = rustix::fs::unlinkat(&self.folder, &self.name, AtFlags::empty());
         }
     }

@@ -1,4 +1,4 @@
-//! What a key is as a path. A training chooses the keys, so nothing about them is taken for granted.
+//! Turns keys into paths. A training chooses the keys, so nothing about them is assumed.
 
 use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
@@ -8,13 +8,13 @@ use percent_encoding::percent_decode_str;
 use super::folder::is_part_name;
 use super::{Object, Trouble};
 
-/// A key of a list with `EncodingType=url`: XML cannot hold every character that a key may have. The service model does
-/// not say how a space is encoded; boto3 decodes as forms do (botocore's `unquote_plus`).
+/// Decodes a key of a list with `EncodingType=url`: XML cannot contain every character that a key may have. The service
+/// model does not say how a space is encoded, and boto3 decodes as forms do (botocore's `unquote_plus`).
 pub(super) fn decoded(key: &str) -> String {
     percent_decode_str(&key.replace('+', " ")).decode_utf8_lossy().into_owned()
 }
 
-/// The rest of a key as a path that stays inside the folder it is joined to.
+/// The rest of a key as a path that stays inside the folder to which it is joined.
 pub(super) fn safe_path(key: &str) -> Option<PathBuf> {
     let path = Path::new(key);
     let plain = path.components().all(|part| matches!(part, Component::Normal(_)));
@@ -22,8 +22,8 @@ pub(super) fn safe_path(key: &str) -> Option<PathBuf> {
     (plain && is_file && !key.contains("/./") && !path.iter().any(is_part_name)).then(|| path.to_owned())
 }
 
-/// Keeps a file and a folder of one name apart: what was put last stays, as it does in the training's own folder.
-/// An object whose file was removed stays in the bucket, so `model` and `model/w` can both be there.
+/// Separates a file and a folder of the same name. What was put last stays, as in the training's own folder. An object
+/// whose file was removed stays in the bucket, so `model` and `model/w` can both be there.
 pub(super) fn apart(objects: Vec<Object>) -> (Vec<Object>, Vec<Trouble>) {
     let mut newest: HashMap<&Path, &Object> = HashMap::new();
     for object in &objects {
@@ -34,7 +34,7 @@ pub(super) fn apart(objects: Vec<Object>) -> (Vec<Object>, Vec<Trouble>) {
             }
         }
     }
-    // A file in whose folder nothing is newer.
+    // A file stays if nothing in the folder of its name is newer.
     let stays = |file: &&Object| newest.get(&*file.path).is_some_and(|within| within.put_at < file.put_at);
     let files: HashMap<&Path, &Object> = objects.iter().filter(stays).map(|file| (file.path.as_path(), file)).collect();
     let trouble = |object: &Object| {

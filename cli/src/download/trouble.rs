@@ -1,4 +1,4 @@
-//! Why an object can't be fetched, and whether any other can.
+//! Why an object cannot be downloaded, and whether others can.
 
 use std::error::Error;
 use std::fmt;
@@ -12,7 +12,7 @@ use spotsweep_protocol::failure::Failure;
 
 use super::Object;
 
-/// Codes of S3 that every object would meet: who asks is refused, or there is no bucket
+/// S3's error codes that every object would get: the caller is refused, or there is no bucket
 /// (<https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html>).
 const OF_ALL: [&str; 9] = [
     "ExpiredToken",
@@ -26,18 +26,18 @@ const OF_ALL: [&str; 9] = [
     "TokenRefreshRequired",
 ];
 
-/// One object that can't be fetched.
+/// One object that cannot be downloaded.
 #[derive(Debug)]
 pub(crate) struct Trouble {
     key: String,
     why: String,
     cause: Option<Box<dyn Error + Send + Sync>>,
-    /// Whether every other object would meet it, too.
+    /// Whether every other object would fail, too.
     is_of_all: bool,
 }
 
 impl Trouble {
-    /// This object alone.
+    /// A failure of this object alone.
     pub(crate) fn of(key: &str, why: impl Into<String>) -> Self {
         Self { key: key.to_owned(), why: why.into(), cause: None, is_of_all: false }
     }
@@ -47,7 +47,7 @@ impl Trouble {
         Self { cause: Some(cause.into()), ..self }
     }
 
-    /// A file can't be written. A full disk takes no other file either.
+    /// A file cannot be written. If the disk is full, other files cannot be written either.
     pub(super) fn writing(object: &Object, error: impl Into<io::Error>) -> Self {
         let error = error.into();
         let is_of_all =
@@ -56,7 +56,7 @@ impl Trouble {
         Self { is_of_all, ..Self::of(&object.key, why) }.caused_by(error)
     }
 
-    /// S3 does not give it.
+    /// S3 does not return the object.
     pub(super) fn reading(bucket: &str, key: &str, error: SdkError<GetObjectError>) -> Self {
         let code = error.as_service_error().map(|error| error.code().unwrap_or_default());
         if code == Some("NoSuchKey") {
@@ -66,12 +66,12 @@ impl Trouble {
         Self { is_of_all, ..Self::of(key, format!("cannot read it from the bucket {bucket}")) }.caused_by(error)
     }
 
-    /// Itself where the others go on; else what ends them all.
+    /// Returns the trouble if others can go on, and otherwise the failure of the whole.
     pub(super) fn of_one(self) -> Result<Self, Failure> {
         if self.is_of_all { Err(self.into()) } else { Ok(self) }
     }
 
-    /// As `--json` has it.
+    /// The trouble as `--json` prints it.
     pub(crate) fn json(&self) -> Value {
         json!({ "key": self.key, "reason": self.reason() })
     }

@@ -1,4 +1,4 @@
-//! What a sweep waits for, in the order in which it matters.
+//! Says what a sweep waits for, most important first.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +6,12 @@ use jiff::Timestamp;
 use spotsweep_control_plane::sweep::{Plan, Stage};
 use spotsweep_control_plane::trial::{JobStatus, Trial};
 
-use super::happening::is_mounted;
 use super::look::{Batch, Look};
 use super::queued::{USUAL_WAIT, longest};
+use super::watch_event::is_mounted;
 use spotsweep_protocol::words::{counted, duration};
 
-/// A sentence each; none where nothing is waited for but the end of what runs.
+/// A sentence for each reason. There is none if the sweep only waits for the end of running trials.
 pub(super) fn blockers(look: &Look) -> Vec<String> {
     let Look { sweep, trials, .. } = look;
     let stopped = sweep.stopped.as_ref().map(|reason| format!("no further attempt starts: {reason}"));
@@ -50,8 +50,8 @@ fn capacity(look: &Look, plan: &Plan) -> Vec<String> {
     vec![format!("{none}: {count} of {} RUNNABLE, the first for {seconds}", counted(plan.trials, "trial"))]
 }
 
-/// Batch's own words on a blocked queue, with what to do about them.
-/// [Jobs stuck in RUNNABLE](https://docs.aws.amazon.com/batch/latest/userguide/job_stuck_in_runnable.html)
+/// Batch's own words about a blocked queue, with what to do about them. [Jobs stuck in
+/// RUNNABLE](https://docs.aws.amazon.com/batch/latest/userguide/job_stuck_in_runnable.html)
 fn reasons(batch: &Batch) -> Vec<String> {
     let advice = |reason: &str| match reason.split(':').next().unwrap_or_default() {
         "CAPACITY" => " (give the queue more instance types or zones, or wait)",
@@ -64,7 +64,7 @@ fn reasons(batch: &Batch) -> Vec<String> {
     queue.chain(jobs).chain(unasked).collect()
 }
 
-/// Trials that have an instance, and not yet what they train on.
+/// Trials that have an instance, but not their workspace yet.
 fn workspaces(trials: &[Trial], now: Timestamp) -> Vec<String> {
     let mut stages: BTreeMap<&str, usize> = BTreeMap::new();
     let mut lines = Vec::new();
@@ -79,7 +79,7 @@ fn workspaces(trials: &[Trial], now: Timestamp) -> Vec<String> {
             lines.push(format!("trial {}: EC2 has refused its volume {times} (quota?)", trial.index));
         }
         let is_placed = matches!(trial.status, JobStatus::Starting | JobStatus::Running);
-        // At its end an attempt gives the workspace back, and waits for nothing.
+        // At its end an attempt releases the workspace, and waits for nothing.
         let is_wanted = !workspace.finished && workspace.left_by <= trial.ended;
         if is_placed && is_wanted && !is_mounted(workspace) {
             *stages.entry(workspace.stage.name()).or_default() += 1;

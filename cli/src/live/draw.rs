@@ -1,4 +1,4 @@
-//! Draws a model, and nothing but that: the same text on a terminal, in a test and for `--once`.
+//! Draws a model. The result is the same text on a terminal, in a test and for `--once`.
 
 use jiff::Timestamp;
 use ratatui::buffer::Buffer;
@@ -6,19 +6,19 @@ use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 
 use super::grid::{Standing, cells};
+use super::losses::Losses;
 use super::model::Model;
 use super::spark;
-use super::toll::Toll;
 use super::zone::Zone;
 use spotsweep_control_plane::sweep::spent::sentence;
 use spotsweep_protocol::words::{counted, duration};
 
-/// Rows of zones and of waits that are shown.
+/// Rows of zones, and of what is waited for.
 const MOST_ROWS: usize = 4;
-/// Rows of warnings that are shown: each is a sentence of some rows.
+/// Rows of warnings. Each warning is a sentence of some rows.
 const MOST_WARNING_ROWS: usize = 5;
-/// Rows that the happenings have at least.
-const LEAST_HAPPENINGS: usize = 4;
+/// Least number of rows for events.
+const LEAST_EVENTS: usize = 4;
 /// Columns of the best value over time.
 const SPARK_COLUMNS: usize = 30;
 
@@ -36,27 +36,27 @@ const HELP: [&str; 14] = [
     "left: an estimate, from the trials that have succeeded and from what ran lately.",
     "best: the value that leads now, and those that have led before it.",
     "",
-    "spotsweep explain SWEEP INDEX tells one trial's story.",
+    "spotsweep explain SWEEP INDEX shows one trial's history.",
     "spotsweep status SWEEP lists all of them.",
 ];
 
-/// How it is looked at.
+/// How the model is shown.
 #[derive(Debug, Clone)]
 pub(crate) struct View {
-    /// Now.
+    /// The present time.
     pub(crate) at: Timestamp,
-    /// Happenings that are scrolled past, from the newest.
+    /// Number of newest events that are scrolled past.
     pub(crate) scroll: usize,
     /// Whether the keys are explained.
     pub(crate) help: bool,
     /// Whether there are colours.
     pub(crate) colours: bool,
-    /// What stands in the last row: keys, or why nothing new comes; nothing in a text.
+    /// Content of the last row: keys, or why nothing new arrives. None for a text.
     pub(crate) foot: Option<Result<(), String>>,
 }
 
 impl View {
-    /// A still, for a text.
+    /// A still view, for a text.
     pub(crate) fn still(at: Timestamp) -> Self {
         Self { at, scroll: 0, help: false, colours: false, foot: None }
     }
@@ -88,7 +88,7 @@ impl Tone {
     }
 }
 
-/// Writes rows from the top down; what does not fit is cut off.
+/// Writes rows from the top down, and cuts off what does not fit.
 struct Pen<'a> {
     buffer: &'a mut Buffer,
     area: Rect,
@@ -97,7 +97,7 @@ struct Pen<'a> {
 }
 
 impl Pen<'_> {
-    /// Rows that are left.
+    /// Number of rows that are left.
     fn left(&self) -> usize {
         usize::from(self.area.height.saturating_sub(self.row))
     }
@@ -113,7 +113,7 @@ impl Pen<'_> {
         self.row = self.row.saturating_add(1);
     }
 
-    /// A line, and what stands at its right end where there is room.
+    /// Writes a line, and a text at its right end if there is room.
     fn spread(&mut self, left: &[(&str, Tone)], right: &str) {
         let used: usize = left.iter().map(|(text, _)| crate::show::width(text)).sum();
         let gap = usize::from(self.area.width).checked_sub(used + crate::show::width(right)).filter(|gap| *gap > 0);
@@ -135,14 +135,14 @@ pub(crate) fn draw(model: &Model, view: &View, area: Rect, buffer: &mut Buffer) 
         let warnings = warning_rows(model, pen.area.width);
         let best = usize::from(model.figures.best.is_some()) + usize::from(model.figures.leader.is_some());
         let below = zone_rows(model).len() + best + wait_rows(model) + with_title(&warnings) + 3;
-        grid(&mut pen, model, below + LEAST_HAPPENINGS);
+        grid(&mut pen, model, below + LEAST_EVENTS);
         zones(&mut pen, model, view);
         blockers(&mut pen, model);
         if !warnings.is_empty() {
             section(&mut pen, "warnings");
             warnings.iter().for_each(|row| pen.line(&[(row, Tone::Alarm)]));
         }
-        happenings(&mut pen, model, view);
+        events(&mut pen, model, view);
     }
     if let Some(foot_line) = &view.foot {
         let mut pen = Pen { buffer, area, row: above.height, colours: view.colours };
@@ -153,7 +153,7 @@ pub(crate) fn draw(model: &Model, view: &View, area: Rect, buffer: &mut Buffer) 
     }
 }
 
-/// The same as text, as high as there is something to see.
+/// The same as text, with as many rows as are needed.
 pub(crate) fn text(model: &Model, view: &View, width: u16, height: u16) -> String {
     let area = Rect::new(0, 0, width.max(1), height.max(1));
     let mut buffer = Buffer::empty(area);
@@ -161,7 +161,7 @@ pub(crate) fn text(model: &Model, view: &View, width: u16, height: u16) -> Strin
     rows(&buffer)
 }
 
-/// A buffer's rows without what is blank at their ends.
+/// A buffer's rows without blanks at their ends.
 pub(super) fn rows(buffer: &Buffer) -> String {
     let width = usize::from(buffer.area.width.max(1));
     let row = |cells: &[ratatui::buffer::Cell]| {
@@ -178,14 +178,14 @@ fn header(pen: &mut Pen<'_>, model: &Model, view: &View) {
     let time = format!("{}{left}", duration(model.elapsed(view.at)));
     let stage = format!("  {}", look.sweep.stage.name());
     pen.spread(&[(look.sweep.id.as_str(), Tone::Title), (&stage, Tone::Plain)], &time);
-    let (trials, attempts) = (counted(look.total(), "trial"), counted(model.toll.attempts, "attempt"));
+    let (trials, attempts) = (counted(look.total(), "trial"), counted(model.losses.attempts, "attempt"));
     let counts = format!("{} · {trials} · {attempts}", look.sweep.upload.key);
     let cost = model.cost.map(|(usd, on_demand_usd)| sentence(usd, on_demand_usd));
     pen.spread(&[(&counts, Tone::Plain)], &cost.unwrap_or_default());
-    let Toll { interruptions, zone_moves, seconds_lost, .. } = model.toll;
+    let Losses { interruptions, zone_moves, seconds_lost, .. } = model.losses;
     let (interruptions, moves) = (counted(interruptions, "interruption"), counted(zone_moves, "zone move"));
-    let toll = format!("{interruptions} · {moves} · {} lost", duration(seconds_lost));
-    pen.line(&[(&toll, Tone::Plain)]);
+    let losses = format!("{interruptions} · {moves} · {} lost", duration(seconds_lost));
+    pen.line(&[(&losses, Tone::Plain)]);
 }
 
 fn section(pen: &mut Pen<'_>, name: &str) {
@@ -193,7 +193,7 @@ fn section(pen: &mut Pen<'_>, name: &str) {
     pen.line(&[("── ", Tone::Dim), (name, Tone::Title), (" ", Tone::Plain), (&rule, Tone::Dim)]);
 }
 
-/// `below` rows are to be left.
+/// Draws the trials, and leaves `below` rows free.
 fn grid(pen: &mut Pen<'_>, model: &Model, below: usize) {
     let mut legend: Vec<(String, Tone)> = Vec::new();
     for standing in Standing::ALL {
@@ -266,7 +266,7 @@ fn with_title(rows: &[String]) -> usize {
     if rows.is_empty() { 0 } else { rows.len() + 1 }
 }
 
-/// The warnings, broken between words. What does not fit ends with a mark.
+/// The warnings, with line breaks between words. If they do not fit, the text ends with a mark.
 fn warning_rows(model: &Model, width: u16) -> Vec<String> {
     let width = usize::from(width);
     let mut rows: Vec<String> = Vec::new();
@@ -293,18 +293,18 @@ fn warning_rows(model: &Model, width: u16) -> Vec<String> {
     rows
 }
 
-fn happenings(pen: &mut Pen<'_>, model: &Model, view: &View) {
-    let passed = view.scroll.min(model.happenings.len().saturating_sub(1));
+fn events(pen: &mut Pen<'_>, model: &Model, view: &View) {
+    let passed = view.scroll.min(model.events.len().saturating_sub(1));
     let name = if passed > 0 { format!("what happened, {passed} newer above") } else { "what happened".to_owned() };
     section(pen, &name);
     let rows = pen.left();
-    for news in model.happenings.iter().rev().skip(passed).take(rows) {
+    for news in model.events.iter().rev().skip(passed).take(rows) {
         let at = clock(model.look.sweep.seconds_until(news.at));
         pen.line(&[(&format!("{at:>8}  "), Tone::Dim), (&news.text(), Tone::Plain)]);
     }
 }
 
-/// Seconds as a clock shows them.
+/// Seconds as on a clock.
 pub(crate) fn clock(seconds: f64) -> String {
     let whole = seconds.max(0.0) as u64;
     let (hours, minutes, seconds) = (whole / 3600, whole / 60 % 60, whole % 60);

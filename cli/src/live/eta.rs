@@ -1,16 +1,16 @@
-//! When a sweep will be done, as far as its own trials tell.
+//! Estimates when a sweep will be done, from its own trials.
 
 use jiff::{SignedDuration, Timestamp};
 use spotsweep_control_plane::trial::{JobStatus, Trial};
 
-/// Starts and ends of containers, the newest so many, since which the containers at once are averaged.
+/// Number of the newest starts and ends of containers over which the number of containers is averaged.
 const EVENTS: usize = 20;
-/// Between two trainings an instance has nothing to train for up to so long. No average is over less.
+/// For so long, an instance may have no training between two trials. No average is over a shorter time.
 const GAP: SignedDuration = SignedDuration::from_secs(60);
 
-/// Seconds until the last trial has ended: what is left of the trials, each as long as those that have succeeded so
-/// far on average, over as many at once as ran lately. Nothing is known before the first has succeeded, while none runs,
-/// or when all that is left takes longer than usual.
+/// Seconds until the last trial has ended. What is left of the trials is taken to last as long as those that have
+/// succeeded so far, with as many at once as ran lately. Nothing is known before the first one has succeeded, while
+/// none runs, or if everything that is left takes longer than usual.
 pub(super) fn seconds_left(total: u32, trials: &[Trial], now: Timestamp) -> Option<f64> {
     let succeeded = trials.iter().filter(|trial| trial.status == JobStatus::Succeeded);
     let done: Vec<f64> = succeeded.map(Trial::run_seconds).collect();
@@ -34,13 +34,13 @@ pub(super) fn seconds_left(total: u32, trials: &[Trial], now: Timestamp) -> Opti
     if placed == 0 && stopped.is_none_or(|stopped| now.duration_since(stopped) >= GAP) {
         return None;
     }
-    // What has just come counts at once, less what a gap takes of its time.
+    // Containers that have just started count at once, less the share of their time that gaps take.
     let present = placed as f64 * usual / (usual + GAP.as_secs_f64());
     let at_once = at_once(trials, now).max(present);
     (at_once > 0.0).then(|| (left.iter().sum::<f64>() / at_once).max(longest))
 }
 
-/// How many containers ran at once lately, on average: where trainings are short, a single look finds many instances
+/// Average number of containers that ran at once lately. If trainings are short, a single look finds many instances
 /// between two of them.
 fn at_once(trials: &[Trial], now: Timestamp) -> f64 {
     let ran: Vec<(Timestamp, Option<Timestamp>)> = trials.iter().flat_map(containers).collect();
@@ -54,7 +54,7 @@ fn at_once(trials: &[Trial], now: Timestamp) -> f64 {
     if window > 0.0 { busy / window } else { 0.0 }
 }
 
-/// When each container of a trial started and ended; the present one has no end. One whose end is not known is left out.
+/// When each container of a trial started and ended. The present one has no end. One whose end is unknown is left out.
 fn containers(trial: &Trial) -> impl Iterator<Item = (Timestamp, Option<Timestamp>)> {
     let present = (!trial.is_over()).then_some(trial.ended + 1);
     trial.attempts.iter().filter_map(move |(number, attempt)| {
@@ -63,7 +63,7 @@ fn containers(trial: &Trial) -> impl Iterator<Item = (Timestamp, Option<Timestam
     })
 }
 
-/// Seconds in containers, the present one included.
+/// Seconds in containers, including the present one.
 fn ran_seconds(trial: &Trial, now: Timestamp) -> f64 {
     let current = trial.attempts.get(&(trial.ended + 1)).and_then(|attempt| attempt.started_at);
     trial.run_seconds() + current.map_or(0.0, |started| now.duration_since(started).as_secs_f64().max(0.0))
@@ -78,7 +78,8 @@ mod tests {
     fn what_is_left_is_shared_by_what_runs() {
         let two_done = || vec![succeeded(0, 0, 20, 0.5), succeeded(1, 0, 40, 0.5)];
         let with = |more: Vec<Trial>| [two_done(), more].concat();
-        // Trials take 30 s. One has run for 10 s, the other for 50: more than usual. All of them in 100 s: 1.2 at once.
+        // Trials take 30 s. One has run for 10 s, the other for 50, which is more than usual. All of them ran within
+        // 100 s, so 1.2 ran at once.
         let both = with(vec![running(2, "a", 90), running(3, "a", 50)]);
         assert_eq!(seconds_left(4, &both, at(100)), Some(20.0), "the longest of them");
         assert_eq!(seconds_left(10, &both, at(100)), Some((20.0 + 6.0 * 30.0) / 1.2));
@@ -113,7 +114,7 @@ mod tests {
         }
     }
 
-    /// Trials of an hour, ten at once at first. A change of what runs counts within a minute.
+    /// Trials take an hour, ten at once at first. A change of that number counts within a minute.
     #[test]
     fn an_estimate_follows_what_runs() {
         let hour = 3_600;

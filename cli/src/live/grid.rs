@@ -1,30 +1,30 @@
-//! All trials as a block of cells.
+//! Shows all trials as a block of cells.
 
 use spotsweep_control_plane::trial::{self, Trial};
 
-/// How a trial stands. Where one cell stands for several trials, the last of these among them is shown.
+/// State of a trial. If one cell stands for several trials, it shows the last of these states among them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Standing {
-    /// Done.
+    /// It has succeeded.
     Succeeded,
-    /// Nothing has run yet.
+    /// It has not run yet.
     Waiting,
-    /// It has an instance; its container does not run yet.
+    /// It has an instance, but its container does not run yet.
     Starting,
     /// Its container runs.
     Running,
     /// It was interrupted, and waits to go on.
     Interrupted,
-    /// A person cancelled it.
+    /// A person has cancelled it.
     Cancelled,
-    /// Stopped early, as others are better.
+    /// It was stopped early, because others are better.
     Stopped,
-    /// Failed for good.
+    /// It has failed for good.
     Failed,
 }
 
 impl Standing {
-    /// All of them, as the legend has them: what needs a look stands where nothing is cut off.
+    /// All states in the order of the legend. States that need a look come first, where nothing is cut off.
     pub(crate) const ALL: [Self; 8] = [
         Self::Failed,
         Self::Stopped,
@@ -49,7 +49,7 @@ impl Standing {
         }
     }
 
-    /// Tells it apart without colours.
+    /// A symbol that distinguishes it without colours.
     pub(crate) fn symbol(self) -> &'static str {
         match self {
             Self::Waiting => "·",
@@ -63,7 +63,7 @@ impl Standing {
         }
     }
 
-    /// In a word.
+    /// Its name.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Waiting => "waiting",
@@ -78,7 +78,7 @@ impl Standing {
     }
 }
 
-/// Each trial's standing, by index. Those without a record have had no event yet, so they wait.
+/// Each trial's state, by index. A trial without a record has had no event yet, so it waits.
 pub(super) fn standings(total: u32, trials: &[Trial]) -> Vec<Standing> {
     let mut all = vec![Standing::Waiting; total as usize];
     for trial in trials {

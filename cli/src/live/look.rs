@@ -1,4 +1,4 @@
-//! One look at a sweep: its record, its trials', and Batch's word where trials wait for long.
+//! Looks at a sweep: its record, its trials' records, and Batch's reasons if trials wait for long.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -14,25 +14,26 @@ use super::queued;
 use crate::sweeps::Found;
 use spotsweep_protocol::failure::{Context, Failure};
 
-/// Between two looks at a sweep, and at one of more than [`MANY`] trials that have ever started: each of them is a row.
+/// Time between two looks at a sweep, and at one of which more than [`MANY`] trials have started, because each of them
+/// is a row.
 const PAUSE: Duration = Duration::from_secs(2);
 const LONG_PAUSE: Duration = Duration::from_secs(5);
 const MANY: usize = 500;
-/// The same of a sweep whose trials have all ended: its end is seconds away, and a demo's stack goes with it.
+/// The same for a sweep whose trials have all ended: its end is seconds away, and a demo's stack ends with it.
 const SHORT_PAUSE: Duration = Duration::from_millis(500);
-/// Between two questions to Batch.
+/// Time between two questions to Batch.
 const ASK_EVERY: Duration = Duration::from_secs(15);
-/// DescribeJobs takes so many ids (fact 19). The head of the queue is what is blocked, and it is among the first.
+/// DescribeJobs accepts so many ids (fact 19). The head of the queue is blocked, and it is among the first jobs.
 const MOST_IDS: usize = 100;
-/// Reasons of a job that blocks its queue begin so; others tell of the attempt before.
+/// How Batch's reasons begin for a job that blocks its queue. Other reasons are about the attempt before.
 const BLOCKED: [&str; 3] = ["CAPACITY:", "MISCONFIGURATION:", "UNDETERMINED"];
-/// Looks that may fail in a row: some minutes of a lost network, as each takes its own time to fail.
+/// Looks that may fail in a row. It is some minutes of a lost network, because each takes its own time to fail.
 const MOST_FAILURES: u32 = 60;
 
 /// What was seen.
 #[derive(Debug, Clone)]
 pub(crate) struct Look {
-    /// When.
+    /// Time of the look.
     pub(crate) at: Timestamp,
     /// The sweep's record.
     pub(crate) sweep: Sweep,
@@ -40,11 +41,11 @@ pub(crate) struct Look {
     pub(crate) trials: Vec<Trial>,
     /// Why trials wait.
     pub(crate) batch: Batch,
-    /// What lies beside a sweep that is over, where it could be read: see [`outcome`].
+    /// The result next to an ended sweep, if it could be read: see [`outcome`].
     pub(crate) outcome: Option<Value>,
 }
 
-/// What Batch says of trials that wait.
+/// What Batch says about waiting trials.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Batch {
     /// Reasons why a job blocks its queue.
@@ -56,12 +57,12 @@ pub(crate) struct Batch {
 }
 
 impl Look {
-    /// Number of trials; 0 until the file has been read.
+    /// Number of trials. It is 0 until the file has been read.
     pub(crate) fn total(&self) -> u32 {
         self.sweep.plan.as_ref().map_or(0, |plan| plan.trials)
     }
 
-    /// How long to wait until the next one.
+    /// How long to wait until the next look.
     fn pause(&self) -> Duration {
         let ended = self.trials.iter().filter(|trial| trial.is_over()).count();
         match self.trials.len() {
@@ -85,14 +86,13 @@ pub(crate) struct Watcher {
 }
 
 impl Watcher {
-    /// Has not looked yet.
     pub(crate) fn new(found: Found) -> Self {
         let batch = aws_sdk_batch::Client::new(&found.target.batch);
         Self { found, batch, asked: None }
     }
 
-    /// Reads the sweep, then its trials: when it has settled, so have they. Its results are complete with its summary,
-    /// shortly before its record says so: a demo's stack ends with them.
+    /// Reads the sweep, then its trials. If the sweep has settled, so have they. The results are complete when the
+    /// summary exists, shortly before the record says so, and a demo's stack ends then.
     pub(crate) async fn look(&mut self) -> Result<Look, Failure> {
         self.found.refresh().await?;
         let mut sweep = self.found.sweep.clone();
@@ -116,7 +116,7 @@ impl Watcher {
         Ok(Look { at, sweep, trials, batch, outcome })
     }
 
-    /// Batch's word, asked for now and then. That it can't be had is no reason to show nothing.
+    /// Asks Batch from time to time. If it cannot be asked, the rest is shown all the same.
     async fn ask(&mut self, sweep: &Sweep, trials: &[Trial]) -> Batch {
         if let Some((_, batch)) = self.asked.as_ref().filter(|(at, _)| at.elapsed() < ASK_EVERY) {
             return batch.clone();
@@ -150,8 +150,8 @@ impl Watcher {
         Ok(Batch { reasons, queue, unasked: None })
     }
 
-    /// Looks again and again until the sweep is over, or the receiver is gone. A failed look is told, and followed by
-    /// another; the last of too many ends it.
+    /// Looks repeatedly until the sweep has ended, or the receiver is gone. A failed look is passed on and repeated.
+    /// After too many failures, the last one ends it.
     pub(crate) fn follow(mut self, first: &Look) -> Receiver<Result<Look, Failure>> {
         let (to, looks) = mpsc::channel(1);
         let (mut pause, mut failures) = (first.pause(), 0);
@@ -171,14 +171,15 @@ impl Watcher {
     }
 }
 
-/// What lies beside a sweep that is over: `summary.json`, or the answer to a rejected file. Null where it is gone.
+/// The result next to an ended sweep: `summary.json`, or the answer to a rejected file. Null if it does not exist any
+/// more.
 pub(crate) async fn outcome(found: &Found) -> Result<Value, Failure> {
     let Sweep { id, upload, stage, .. } = &found.sweep;
     let is_rejected = *stage == Stage::Rejected;
     let key = if is_rejected { upload.rejected_key() } else { format!("{}summary.json", id.results_prefix()) };
     let Some(bytes) = found.read(&key).await? else { return Ok(Value::Null) };
     let value: Value = serde_json::from_slice(&bytes).context(|| format!("{key} is not JSON"))?;
-    // A later file of the same name has an answer of its own there.
+    // A later file of the same name has its own answer there.
     let is_its_own = value.get("sweep").and_then(Value::as_str) == Some(id.as_str());
     Ok(if is_its_own { value } else { Value::Null })
 }

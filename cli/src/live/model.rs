@@ -1,4 +1,4 @@
-//! What is shown of a sweep, worked out from one look after the other.
+//! Derives what is shown of a sweep from one look after another.
 
 use std::collections::BTreeMap;
 
@@ -10,15 +10,15 @@ use spotsweep_control_plane::sweep::Ranking;
 use spotsweep_control_plane::trial::Trial;
 
 use super::grid::{Standing, standings};
-use super::happening::{Happening, What, between};
 use super::look::Look;
-use super::toll::Toll;
+use super::losses::Losses;
+use super::watch_event::{WatchEvent, What, between};
 use super::zone::{Zone, zones};
 use super::{blockers, eta};
 use crate::progress::{Best, Figures};
 
-/// Happenings that can be scrolled back to.
-const MOST_HAPPENINGS: usize = 5_000;
+/// Number of events to which a person can scroll back.
+const MOST_EVENTS: usize = 5_000;
 
 /// Everything that is shown.
 #[derive(Debug)]
@@ -27,38 +27,38 @@ pub(crate) struct Model {
     pub(crate) look: Look,
     /// Counts by state, and the best trial.
     pub(crate) figures: Figures,
-    /// Each trial's, by index.
+    /// State of each trial, by index.
     pub(crate) standings: Vec<Standing>,
-    /// What runs where.
+    /// What runs in each zone.
     pub(crate) zones: BTreeMap<String, Zone>,
-    /// The newest last.
-    pub(crate) happenings: Vec<Happening>,
+    /// Events so far, newest last.
+    pub(crate) events: Vec<WatchEvent>,
     /// The best value over time.
     pub(crate) best: Vec<(Timestamp, f64)>,
-    /// What it took so far.
-    pub(crate) toll: Toll,
-    /// What is waited for.
+    /// Attempts, interruptions and lost time so far.
+    pub(crate) losses: Losses,
+    /// What the sweep waits for.
     pub(crate) blockers: Vec<String>,
-    /// What a person should know of the sweep: a sentence each.
+    /// Warnings about the sweep, a sentence each.
     pub(crate) warnings: Vec<String>,
     /// Seconds until the last trial has ended.
     pub(crate) seconds_left: Option<f64>,
-    /// What it has cost so far, and the same time on demand, in USD.
+    /// Cost so far, and that of the same time on demand, in USD.
     pub(crate) cost: Option<(f64, f64)>,
-    /// The best value of those that have succeeded.
+    /// The best value of the trials that have succeeded.
     leading: Option<f64>,
 }
 
 impl Model {
-    /// The first look, and all that has happened before.
-    pub(crate) fn new(look: Look) -> (Self, Vec<Happening>) {
+    /// The model of the first look, and all events before it.
+    pub(crate) fn new(look: Look) -> (Self, Vec<WatchEvent>) {
         let mut model = Self {
             figures: Figures::default(),
             standings: Vec::new(),
             zones: BTreeMap::new(),
-            happenings: Vec::new(),
+            events: Vec::new(),
             best: Vec::new(),
-            toll: Toll::default(),
+            losses: Losses::default(),
             blockers: Vec::new(),
             warnings: Vec::new(),
             seconds_left: None,
@@ -72,8 +72,8 @@ impl Model {
         (model, news)
     }
 
-    /// The next look, and what has happened since the last one, oldest first.
-    pub(crate) fn take(&mut self, look: Look) -> Vec<Happening> {
+    /// Takes the next look, and returns the events since the last one, oldest first.
+    pub(crate) fn take(&mut self, look: Look) -> Vec<WatchEvent> {
         let news = news(Some(&self.look), &look);
         self.look = look;
         let news = self.tell(news);
@@ -81,30 +81,30 @@ impl Model {
         news
     }
 
-    /// What ranks, where anything does.
+    /// How trials are ranked, if they are.
     fn ranking(&self) -> Option<Ranking> {
         self.look.sweep.plan.as_ref().and_then(|plan| ranking(plan, &self.look.trials))
     }
 
-    /// Adds to the happenings what only the whole sweep can tell: which trial is the best.
-    fn tell(&mut self, mut news: Vec<Happening>) -> Vec<Happening> {
+    /// Adds to the events what only the whole sweep shows: which trial is the best.
+    fn tell(&mut self, mut news: Vec<WatchEvent>) -> Vec<WatchEvent> {
         let has_repeats = self.look.sweep.plan.as_ref().is_some_and(|plan| plan.repeats.is_some());
         if let Some(by) = self.ranking() {
-            for Happening { at, trial, what } in &mut news {
+            for WatchEvent { at, trial, what } in &mut news {
                 if let What::Succeeded { metric, value, best, .. } = what {
                     *value = trial.and_then(|index| value_of(&self.look.trials, index, &by));
                     *metric = value.map(|_| by.name.clone());
                     let leads = |value| self.leading.is_none_or(|leading| is_better(&by, value, leading));
-                    // Of repeated sets no single trial is the best.
+                    // If parameter sets are repeated, no single trial is the best.
                     *best = !has_repeats && value.is_some_and(leads);
                     self.leading = if *best { *value } else { self.leading };
                     self.best.extend((*best).then_some(()).and(*value).map(|value| (*at, value)));
                 }
             }
         }
-        self.happenings.extend(news.iter().cloned());
-        let surplus = self.happenings.len().saturating_sub(MOST_HAPPENINGS);
-        self.happenings.drain(..surplus);
+        self.events.extend(news.iter().cloned());
+        let surplus = self.events.len().saturating_sub(MOST_EVENTS);
+        self.events.drain(..surplus);
         news
     }
 
@@ -124,32 +124,32 @@ impl Model {
         if newest.is_some() && newest != self.best.last().map(|(_, value)| *value) {
             self.best.extend(newest.map(|value| (self.ended_at().unwrap_or(*at), value)));
         }
-        self.toll = Toll::of(trials, *at);
+        self.losses = Losses::of(trials, *at);
         self.blockers = blockers::blockers(&self.look);
         self.warnings = texts(sweep, trials, *at);
         self.seconds_left = if self.look.is_over() { None } else { eta::seconds_left(total, trials, *at) };
-        // Without prices, as on the local stack, there is nothing to say.
+        // Without prices, as on the local stack, no cost is shown.
         let spent = sweep.spent.filter(|spent| spent.usd > 0.0 || spent.on_demand_usd > 0.0);
         self.cost = spent.map(|spent| (spent.usd, spent.on_demand_usd));
     }
 
-    /// When the last container ended, of a sweep that is over.
+    /// When the last container of an ended sweep ended.
     pub(crate) fn ended_at(&self) -> Option<Timestamp> {
         let ended = self.look.trials.iter().filter_map(Trial::stopped_at).max();
         ended.filter(|_| self.look.is_over())
     }
 
-    /// Seconds from the upload to a time; for a sweep that is over, to its end at most.
+    /// Seconds from the upload to a time. For an ended sweep it is at most the time to its end.
     pub(crate) fn elapsed(&self, at: Timestamp) -> f64 {
         self.look.sweep.seconds_until(self.ended_at().map_or(at, |ended| ended.min(at))).max(0.0)
     }
 
-    /// Whether every trial has succeeded, of a sweep that is over.
+    /// Whether every trial of an ended sweep has succeeded.
     pub(crate) fn is_good(&self) -> bool {
         self.look.is_over() && self.figures.trials > 0 && self.figures.succeeded == self.figures.trials
     }
 
-    /// One frame, for machines.
+    /// One frame as JSON.
     pub(crate) fn json(&self) -> Value {
         let Figures { trials, waiting, starting, running, succeeded, failed, cancelled, best, leader, .. } =
             &self.figures;
@@ -159,7 +159,7 @@ impl Model {
             let Zone { running, starting, instances } = zone;
             (name.clone(), json!({ "running": running, "starting": starting, "instances": instances }))
         };
-        let Toll { attempts, interruptions, zone_moves, seconds_lost } = self.toll;
+        let Losses { attempts, interruptions, zone_moves, seconds_lost } = self.losses;
         json!({
             "at": self.look.at.to_string(),
             "sweep": self.look.sweep.id.as_str(),
@@ -189,13 +189,13 @@ impl Model {
     }
 }
 
-/// Everything that has happened between two looks, oldest first.
-fn news(before: Option<&Look>, after: &Look) -> Vec<Happening> {
+/// All events between two looks, oldest first.
+fn news(before: Option<&Look>, after: &Look) -> Vec<WatchEvent> {
     let held: BTreeMap<u32, &Trial> =
         before.into_iter().flat_map(|look| &look.trials).map(|trial| (trial.index, trial)).collect();
     let of_trials = after.trials.iter().flat_map(|trial| between(held.get(&trial.index).copied(), trial, after.at));
-    let mut news: Vec<Happening> = of_trials.collect();
-    let of_sweep = |what| Happening { at: after.at, trial: None, what };
+    let mut news: Vec<WatchEvent> = of_trials.collect();
+    let of_sweep = |what| WatchEvent { at: after.at, trial: None, what };
     if before.is_none_or(|before| before.sweep.stage.name() != after.sweep.stage.name()) {
         news.push(of_sweep(What::Stage { stage: after.sweep.stage.name() }));
     }
@@ -229,8 +229,8 @@ mod tests {
     use super::*;
     use crate::live::samples::{at, interrupted, look, running, succeeded, trial};
 
-    fn texts(news: &[Happening]) -> Vec<String> {
-        news.iter().map(Happening::text).collect()
+    fn texts(news: &[WatchEvent]) -> Vec<String> {
+        news.iter().map(WatchEvent::text).collect()
     }
 
     #[test]
@@ -257,15 +257,15 @@ mod tests {
         (reclaimed.ended, reclaimed.status) = (1, JobStatus::Runnable);
         let news = model.take(look(50, 4, vec![succeeded(0, 5, 25, 0.5), reclaimed.clone()]));
         assert_eq!(news.len(), 1, "{news:?}");
-        assert_eq!(model.toll, Toll { attempts: 2, interruptions: 1, zone_moves: 0, seconds_lost: 10.0 });
+        assert_eq!(model.losses, Losses { attempts: 2, interruptions: 1, zone_moves: 0, seconds_lost: 10.0 });
         assert_eq!(model.standings[1], Standing::Interrupted);
 
         (reclaimed.status, *reclaimed.attempt(2)) =
             (JobStatus::Running, running(1, "us-east-1a", 60).attempts[&1].clone());
         model.take(look(70, 4, vec![succeeded(0, 5, 25, 0.5), reclaimed, succeeded(2, 50, 66, 0.25)]));
-        assert_eq!(model.toll, Toll { attempts: 4, interruptions: 1, zone_moves: 1, seconds_lost: 20.0 });
+        assert_eq!(model.losses, Losses { attempts: 4, interruptions: 1, zone_moves: 1, seconds_lost: 20.0 });
         assert_eq!(model.best, [(at(25), 0.5)], "0.25 is no best");
-        let last = model.happenings.last().map(Happening::text);
+        let last = model.events.last().map(WatchEvent::text);
         assert_eq!(last.as_deref(), Some("trial 2 succeeded after 16 s, accuracy 0.2500"));
 
         let all = || vec![succeeded(0, 5, 25, 0.5), succeeded(1, 5, 80, 0.75)];
@@ -285,11 +285,11 @@ mod tests {
         *reclaimed.attempt(2) = interrupted("us-east-1a", 22, 25);
         (reclaimed.attempt(2).started_at, reclaimed.attempt(2).zone) = (None, None);
         let (mut model, _) = Model::new(look(30, 1, vec![reclaimed.clone()]));
-        assert_eq!(model.toll, Toll { attempts: 1, interruptions: 2, zone_moves: 0, seconds_lost: 10.0 });
+        assert_eq!(model.losses, Losses { attempts: 1, interruptions: 2, zone_moves: 0, seconds_lost: 10.0 });
         (reclaimed.status, *reclaimed.attempt(3)) =
             (JobStatus::Running, running(0, "us-east-1c", 32).attempts[&1].clone());
         let news = model.take(look(40, 1, vec![reclaimed]));
-        assert_eq!(model.toll, Toll { attempts: 2, interruptions: 2, zone_moves: 1, seconds_lost: 12.0 });
+        assert_eq!(model.losses, Losses { attempts: 2, interruptions: 2, zone_moves: 1, seconds_lost: 12.0 });
         assert_eq!(
             texts(&news),
             ["trial 0 runs again in us-east-1c on i-us-east-1c: attempt 3, before in us-east-1a, 12 s lost"]

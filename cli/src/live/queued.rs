@@ -1,19 +1,19 @@
-//! Trials that wait for an instance.
+//! Finds trials that wait for an instance.
 
 use jiff::{SignedDuration, Timestamp};
 use spotsweep_control_plane::sweep::{Plan, Stage, Sweep};
 use spotsweep_control_plane::trial::{JobStatus, Trial};
 
-/// To be RUNNABLE for longer is worth a word: an instance takes that long to come.
+/// A trial is RUNNABLE for so long until an instance arrives. Only a longer wait is reported.
 pub(super) const USUAL_WAIT: SignedDuration = SignedDuration::from_secs(60);
 
-/// Whether Batch is worth being asked why trials wait.
+/// Whether trials wait for so long that Batch is asked for the reason.
 pub(super) fn is_long(sweep: &Sweep, trials: &[Trial], now: Timestamp) -> bool {
     let since = sweep.plan.as_ref().and_then(|plan| longest(sweep, plan, trials)).map(|(_, since)| since);
     sweep.stage == Stage::Running && since.is_some_and(|since| now.duration_since(since) > USUAL_WAIT / 2)
 }
 
-/// How many trials wait for an instance, and since when the first of them.
+/// Number of trials that wait for an instance, and since when the first of them does.
 pub(super) fn longest(sweep: &Sweep, plan: &Plan, trials: &[Trial]) -> Option<(usize, Timestamp)> {
     let waiting: Vec<&Trial> = trials.iter().filter(|trial| is_waiting(trial)).collect();
     let unseen = (plan.trials as usize).saturating_sub(trials.len());

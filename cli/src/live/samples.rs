@@ -26,7 +26,7 @@ pub(crate) fn trial(index: u32, status: JobStatus) -> Trial {
     Trial { status, ..Trial::new(id(), index, JobId::from(format!("job:{index}"))) }
 }
 
-/// An attempt whose instance was taken.
+/// An attempt whose instance was reclaimed.
 pub(crate) fn interrupted(zone: &str, from: i64, to: i64) -> Attempt {
     Attempt {
         started_at: Some(at(from)),
@@ -38,14 +38,14 @@ pub(crate) fn interrupted(zone: &str, from: i64, to: i64) -> Attempt {
     }
 }
 
-/// A trial that runs since then.
+/// A trial that has been running since then.
 pub(crate) fn running(index: u32, zone: &str, since: i64) -> Trial {
     let mut trial = trial(index, JobStatus::Running);
     *trial.attempt(1) = Attempt { stopped_at: None, reason: None, ..interrupted(zone, since, 0) };
     trial
 }
 
-/// A trial that has succeeded with that value.
+/// A trial that has succeeded with this value.
 pub(crate) fn succeeded(index: u32, from: i64, to: i64, value: f64) -> Trial {
     let mut trial = trial(index, JobStatus::Succeeded);
     trial.ended = 1;
@@ -104,7 +104,7 @@ pub(super) fn detached(zone: &str, wanted: &str) -> Workspace {
     }
 }
 
-/// A snapshot that a warning to attempt 1 has asked for.
+/// A snapshot for which a notice to attempt 1 has asked.
 pub(super) fn early_snapshot(second: i64) -> Snapshot {
     Snapshot {
         id: None,

@@ -1,4 +1,4 @@
-//! The terminal, taken over and given back.
+//! Takes over the terminal, and restores it.
 
 use std::io::IsTerminal;
 use std::sync::Arc;
@@ -15,27 +15,27 @@ use crate::out;
 use spotsweep_protocol::failure::{Context, Failure};
 use spotsweep_protocol::visible::stripped;
 
-/// Between two looks whether the view is still wanted, where no key is pressed.
+/// Time between two checks whether the view is still wanted, if no key is pressed.
 const KEY_POLL: Duration = Duration::from_millis(100);
 
-/// What the person wants.
+/// What the user asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Key {
-    /// To leave.
+    /// To leave the view.
     Quit,
-    /// Lines further back, or forth.
+    /// To scroll by lines, back or forth.
     Scroll(isize),
-    /// Screens further back, or forth.
+    /// To scroll by screens, back or forth.
     Page(isize),
-    /// To the newest.
+    /// To go to the newest event.
     Home,
-    /// To know the keys, or not any more.
+    /// To show or hide the keys.
     Help,
     /// The terminal has another size.
     Resized,
 }
 
-/// Whether standard output and input are a terminal that can be drawn on.
+/// Whether standard output and input are a terminal on which the view can be drawn.
 pub(crate) fn is_there() -> bool {
     let is_dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
     out::results_are_on_terminal() && std::io::stdin().is_terminal() && !is_dumb
@@ -46,10 +46,10 @@ pub(crate) fn has_colours() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// A terminal that is drawn on. Dropping it gives the terminal back; so does a panic, by its hook.
+/// A terminal that is drawn on. It is restored when this is dropped, or by a hook when the program panics.
 pub(crate) struct Screen {
-    /// Never dropped: where the terminal is closed, ratatui's own drop writes to a standard error that is closed too,
-    /// and panics.
+    /// It is never dropped. If the terminal is closed, ratatui's own drop writes to standard error, which is closed
+    /// too, and panics.
     terminal: &'static mut DefaultTerminal,
     keys: UnboundedReceiver<Key>,
     closed: Arc<AtomicBool>,
@@ -67,7 +67,7 @@ impl Screen {
                 match next_key() {
                     Ok(Some(key)) if to.send(key).is_err() => return,
                     Ok(_) => {}
-                    // The terminal is gone: so is whoever looked at it.
+                    // The terminal is gone, so the view is not wanted any more.
                     Err(_) => return,
                 }
             }
@@ -75,7 +75,7 @@ impl Screen {
         Ok(Self { terminal: Box::leak(Box::new(terminal)), keys, closed })
     }
 
-    /// Draws, as large as the terminal is by now. What a terminal would obey is left out.
+    /// Draws in the present size of the terminal. Characters that a terminal would obey are left out.
     #[expect(clippy::disallowed_methods)]
     pub(crate) fn draw(&mut self, draw: impl FnOnce(Rect, &mut Buffer)) -> Result<(), Failure> {
         let drawn = self.terminal.draw(|frame| {
@@ -85,12 +85,12 @@ impl Screen {
         drawn.map(drop).context(|| "cannot draw on this terminal")
     }
 
-    /// The next key that means something; the terminal's end is a wish to leave.
+    /// The next key with a meaning. The end of the terminal counts as a wish to leave.
     pub(crate) async fn key(&mut self) -> Key {
         self.keys.recv().await.unwrap_or(Key::Quit)
     }
 
-    /// Rows.
+    /// Number of rows.
     pub(crate) fn height(&self) -> usize {
         self.terminal.size().map_or(24, |size| usize::from(size.height))
     }
@@ -104,7 +104,7 @@ impl Drop for Screen {
     }
 }
 
-/// Takes out of each cell what is not seen.
+/// Removes invisible characters from each cell.
 fn clean(buffer: &mut Buffer) {
     for cell in &mut buffer.content {
         let seen = stripped(cell.symbol());
@@ -115,7 +115,7 @@ fn clean(buffer: &mut Buffer) {
     }
 }
 
-/// Where the terminal is closed this fails, and nothing is left to give back.
+/// If the terminal is closed, this fails, and there is nothing to restore.
 fn give_back() {
     let _ = ratatui::try_restore();
 }

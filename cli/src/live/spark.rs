@@ -1,11 +1,12 @@
-//! A value over time in one line of text.
+//! Draws a value over time in one line of text.
 
 use jiff::Timestamp;
 
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// A bar a column, from `from` to `to`, each as high as the value that held at its end; blank before the first. The
-/// lowest value is the lowest bar, the highest the highest; where they are one and the same, all are in the middle.
+/// Draws a bar for each column, from `from` to `to`. Its height is the value at the end of the column. Columns before
+/// the first value are blank. The lowest value is the lowest bar, and the highest is the highest. If all values are
+/// equal, all bars are in the middle.
 pub(super) fn line(values: &[(Timestamp, f64)], from: Timestamp, to: Timestamp, columns: usize) -> String {
     let finite = values.iter().map(|(_, value)| *value).filter(|value| value.is_finite());
     let (low, high) =
@@ -20,7 +21,7 @@ pub(super) fn line(values: &[(Timestamp, f64)], from: Timestamp, to: Timestamp, 
 
 fn bar(value: f64, low: f64, high: f64) -> char {
     let share = if high > low { (value - low) / (high - low) } else { 0.5 };
-    // Casts of floats saturate, and take what is no number as 0.
+    // Casts of floats saturate, and turn NaN into 0.
     let step = (share * (BARS.len() - 1) as f64).round() as usize;
     BARS.get(step).copied().unwrap_or('█')
 }

@@ -1,4 +1,4 @@
-//! What runs where.
+//! What runs in each zone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,15 +7,15 @@ use spotsweep_control_plane::trial::{JobStatus, Trial};
 /// What runs in a zone.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Zone {
-    /// Containers.
+    /// Number of containers.
     pub(crate) running: u64,
     /// Attempts whose container does not run yet.
     pub(crate) starting: u64,
-    /// EC2 instances that have them.
+    /// The EC2 instances of these containers.
     pub(crate) instances: BTreeSet<String>,
 }
 
-/// Attempts under way, by the zones that they have reported.
+/// Running attempts, by the zones that they have reported.
 pub(super) fn zones(trials: &[Trial]) -> BTreeMap<String, Zone> {
     let mut zones: BTreeMap<String, Zone> = BTreeMap::new();
     for trial in trials {

@@ -1,21 +1,21 @@
-//! What stands between text and a terminal.
+//! Escapes text before it reaches a terminal.
 
 use std::io::{self, Write};
 
 use spotsweep_protocol::visible::{Sight, push_escape};
 
-/// Bytes of the longest character but one.
+/// Bytes of a character that lacks only its last one.
 const MOST_BEGUN: usize = 3;
 
-/// Passes text on, with an escape for each character that [`Sight`] hides. Line breaks pass.
+/// Passes text on, with an escape for each character that [`Sight`] hides. Line breaks pass unchanged.
 ///
-/// The escapes are JSON's, so JSON may be written through it as well: what a program reads back is unchanged.
+/// The escapes are those of JSON. So JSON can be written through it as well, and a program reads the same values back.
 /// What is not UTF-8 becomes U+FFFD.
 #[derive(Debug)]
 pub(crate) struct Gate<W: Write> {
     to: W,
     sight: Sight,
-    /// A character whose end has not been written yet.
+    /// The beginning of a character whose end has not been written yet.
     begun: Vec<u8>,
 }
 
@@ -24,7 +24,7 @@ impl<W: Write> Gate<W> {
         Self { to, sight: Sight::default(), begun: Vec::with_capacity(2 * MOST_BEGUN) }
     }
 
-    /// Writes what has been held back: a character that never ended.
+    /// Writes what has been held back, which is a character that never ended.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         if !std::mem::take(&mut self.begun).is_empty() {
             self.to.write_all("\u{fffd}".as_bytes())?;
@@ -72,7 +72,7 @@ impl<W: Write> Write for Gate<W> {
     }
 }
 
-/// Whether more bytes may make a character of these.
+/// Whether these bytes may be the beginning of a character.
 fn is_begun(bytes: &[u8]) -> bool {
     !bytes.is_empty()
         && bytes.len() <= MOST_BEGUN

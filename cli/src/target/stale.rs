@@ -1,17 +1,17 @@
-//! The variables of `spotsweep local env` outlive the stack that they name: a shell keeps them.
+//! Recognizes variables of `spotsweep local env` that a shell has kept after the end of their stack.
 
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 use spotsweep_protocol::failure::Failure;
 
-/// For all services (<https://docs.aws.amazon.com/sdkref/latest/guide/feature-ss-endpoints.html>).
+/// The endpoint of all services (<https://docs.aws.amazon.com/sdkref/latest/guide/feature-ss-endpoints.html>).
 const ENDPOINT: &str = "AWS_ENDPOINT_URL";
 /// On this machine an answer takes less than a millisecond.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Fails where the environment names an endpoint on this machine, and nothing listens there: the SDK would try for
-/// seconds, and say only that the connection was refused.
+/// Fails if the environment names an endpoint on this machine and nothing listens there. The SDK would try for seconds,
+/// and only report that the connection was refused.
 pub(super) fn check() -> Result<(), Failure> {
     match endpoint().filter(|url| is_left(url)) {
         Some(url) => Err(ended(&url)),
@@ -24,7 +24,7 @@ pub(super) fn endpoint() -> Option<String> {
     std::env::var(ENDPOINT).ok()
 }
 
-/// Whether an endpoint is one of this machine, and nothing listens there.
+/// Whether an endpoint is on this machine, and nothing listens there.
 pub(super) fn is_left(url: &str) -> bool {
     address(url).is_some_and(|address| !listens(&address))
 }
@@ -36,7 +36,7 @@ fn ended(url: &str) -> Failure {
     ))
 }
 
-/// `host:port` of an endpoint on this machine; none of one elsewhere.
+/// `host:port` of an endpoint on this machine. None for one elsewhere.
 fn address(url: &str) -> Option<String> {
     let rest = url.strip_prefix("http://")?;
     let authority = rest.split('/').next()?;

@@ -1,4 +1,4 @@
-//! A trial in a few plain lines: how it stands, where it ran, what interrupted it, and where to look next.
+//! Describes a trial in a few lines: its state, where it ran, what interrupted it, and where to look next.
 
 use std::collections::BTreeMap;
 
@@ -13,11 +13,11 @@ use crate::show;
 
 /// Metrics that are named.
 const MOST_METRICS: usize = 4;
-/// Notes that are told, the newest.
+/// Number of newest notes that are shown.
 const MOST_NOTES: usize = 2;
 
 impl History {
-    /// The trial for people who want to know how it is: a line each.
+    /// A short description of the trial for people.
     pub(crate) fn brief(&self) -> String {
         let trial = &self.trial;
         let metric = self.metric.as_deref();
@@ -57,7 +57,7 @@ fn verdict(trial: &Trial) -> String {
     format!("trial {} of {}: {how}", trial.index, trial.sweep)
 }
 
-/// `attempt 2 in us-east-1c on i-1`
+/// Text such as `attempt 2 in us-east-1c on i-1`.
 fn newest(trial: &Trial) -> String {
     let Some((number, Attempt { zone, instance, .. })) = trial.attempts.last_key_value() else {
         return "its first attempt".to_owned();
@@ -67,7 +67,7 @@ fn newest(trial: &Trial) -> String {
     format!("attempt {number}{zone}{instance}")
 }
 
-/// Time in containers, by zone. What runs now is not in it.
+/// Time in containers, by zone. The running one is not included.
 fn time(trial: &Trial) -> Option<String> {
     let mut zones: BTreeMap<&str, f64> = BTreeMap::new();
     for attempt in trial.attempts.values() {
@@ -102,14 +102,14 @@ fn interruptions(trial: &Trial) -> Option<String> {
     }
 }
 
-/// Seconds from the end of an attempt until the next container ran; none where none has yet.
+/// Seconds from the end of an attempt until the next container ran. None if none has yet.
 fn until_it_ran(trial: &Trial, number: u32) -> Option<f64> {
     let stopped = trial.attempts.get(&number)?.stopped_at?;
     let next = trial.attempts.range(number + 1..).find_map(|(_, attempt)| attempt.started_at)?;
     Some(next.duration_since(stopped).as_secs_f64().max(0.0))
 }
 
-/// Where its workspace stands, or of a trial that has ended where it was, one after the other.
+/// Where its workspace is. For an ended trial, the zones in which it was, in order.
 fn workspace(trial: &Trial) -> Option<String> {
     let workspace = trial.workspace.as_ref()?;
     if !trial.is_over() {
@@ -124,7 +124,7 @@ fn workspace(trial: &Trial) -> Option<String> {
     }
 }
 
-/// The metric that trials are compared by goes first.
+/// The metric by which trials are compared comes first.
 fn metrics(trial: &Trial, compared: Option<&str>) -> Option<String> {
     let first = compared.and_then(|name| trial.metrics.get_key_value(name));
     let others = trial.metrics.iter().filter(|(name, _)| compared != Some(name.as_str()));
@@ -138,7 +138,7 @@ fn metrics(trial: &Trial, compared: Option<&str>) -> Option<String> {
     (!shown.is_empty()).then(|| format!("last metrics: {}{more}", shown.join(", ")))
 }
 
-/// That the trial has reported, and not what trials are compared by.
+/// A sentence if the trial has reported, but not the metric by which trials are compared.
 fn missing(trial: &Trial, metric: &str) -> Option<String> {
     let others = lacks(metric, trial)?;
     let instead = if others.is_empty() { "" } else { "; one of those above can be named as `metric: {name: …}`" };

@@ -1,4 +1,4 @@
-//! Loop devices and mounts of a run whose host was killed.
+//! Removes loop devices and mounts of a run whose host was killed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,21 +11,22 @@ use super::{PATIENCE, POLL};
 use crate::leftovers::{loops, mounts};
 use spotsweep_protocol::failure::Failure;
 
-/// Looks between two tries to take them away.
+/// How often to look whether the devices are gone, before they are detached again.
 const LOOKS_A_TRY: u32 = 10;
 
-/// How many there are.
+/// Number of the run's loop devices and mounts.
 pub(super) fn count(run: &Path) -> usize {
     loops(run).len() + mounts(run).len()
 }
 
-/// The host freezes a volume's file system while it copies it (fsfreeze(8)): if it was killed then, nothing else thaws it.
+/// Thaws the file systems of the run's volumes. The host freezes a file system while it copies the volume
+/// (fsfreeze(8)). If the host is killed then, nothing else thaws it.
 pub(super) fn thaw(run: &Path, processes: &[Process]) {
     let numbers: Vec<String> =
         loops(run).iter().filter_map(|device| fs::read_to_string(format!("{device}/dev")).ok()).collect();
     for process in processes {
         let mounts = fs::read_to_string(format!("/proc/{}/mountinfo", process.pid)).unwrap_or_default();
-        // proc_pid_mountinfo(5): the third field is the device, the fifth the mount point.
+        // In proc_pid_mountinfo(5) the third field is the device, and the fifth is the mount point.
         let fields = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
         for fields in
             fields.filter(|fields| fields.len() > 4 && numbers.iter().any(|number| number.trim() == fields[2]))
@@ -36,7 +37,8 @@ pub(super) fn thaw(run: &Path, processes: &[Process]) {
     }
 }
 
-/// The mounts of a job, and the device under them, go with its processes, a moment later. What does not is taken away.
+/// Removes the mounts and devices that stay. Those of a job disappear a moment after its processes, so the first looks
+/// only wait.
 pub(super) async fn take_away(run: &Path) -> Result<(), Failure> {
     let deadline = Instant::now() + PATIENCE;
     let mut looks = 0;
@@ -48,7 +50,7 @@ pub(super) async fn take_away(run: &Path) -> Result<(), Failure> {
         }
         looks += 1;
         if looks % LOOKS_A_TRY == 0 {
-            // The innermost are named last.
+            // The kernel lists inner mounts after the outer ones.
             for point in points.iter().rev() {
                 tool("umount", &["--lazy".as_ref(), unescaped(point).as_ref()]);
             }
@@ -61,12 +63,12 @@ pub(super) async fn take_away(run: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A mount point as it is, without the escapes of the kernel's tables.
+/// Decodes the escapes that the kernel's tables have for a mount point.
 fn unescaped(point: &str) -> String {
     point.replace("\\040", " ")
 }
 
-/// Whether it did its work is looked at afterwards.
+/// Runs a program. Its result is ignored, because the caller looks at the devices afterwards.
 fn tool(program: &str, arguments: &[&std::ffi::OsStr]) {
     let mut command = Command::new(program);
     let quiet = command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

@@ -1,4 +1,4 @@
-//! What one attempt's output tells of its training.
+//! Reads from an attempt's output what its training does.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -7,36 +7,36 @@ use std::path::Path;
 use spotsweep_protocol::runner_log::{Event, RUNNER};
 use spotsweep_training_metrics::Lines;
 
-/// A training that has printed nothing for so many seconds since its workspace was there trains all the same.
+/// If a training prints nothing for so long after its workspace is mounted, it counts as training.
 const SILENT_SECONDS: f64 = 5.0;
-/// Bytes taken at once; what is more comes with the next look.
+/// Bytes that are read at once. The next look reads the rest.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// One attempt's output so far. Times are seconds since the watch began, of the look that saw the line.
+/// One attempt's output so far. A time is in seconds since the watch began, and is that of the look that saw the line.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct AttemptLog {
-    /// Bytes read.
+    /// Number of bytes that were read.
     offset: u64,
-    /// The line that has not ended yet.
+    /// The beginning of a line that has not ended yet.
     partial: Vec<u8>,
-    /// When its workspace was there.
+    /// When the workspace was mounted.
     mounted: Option<f64>,
-    /// Whether the training was sent the stop signal.
+    /// Whether the runner has sent the stop signal.
     is_stopping: bool,
-    /// When it was seen that the training prints nothing, and when its workspace was there.
+    /// When the training was found to print nothing, and when its workspace was mounted.
     silent: Option<(f64, f64)>,
-    /// When the training wrote its first line, and its last one.
+    /// Times of the training's first and last line.
     pub trained: Option<(f64, f64)>,
-    /// Epochs and batches of the checkpoint that it resumed from, as it said itself.
+    /// Epochs and batches of the checkpoint from which it resumed, as the training itself prints them.
     pub resumed: Option<(u32, u32)>,
-    /// The first epoch that it has finished, and the last one.
+    /// The first and the last epoch that it has finished.
     pub epochs: Option<(u32, u32)>,
-    /// Batches of the epoch under way that it saved when it was stopped.
+    /// Batches of the current epoch that it had trained when it saved at the stop signal.
     saved: Option<u32>,
 }
 
 impl AttemptLog {
-    /// Reads what has been written since. A file that is not there yet has nothing to tell.
+    /// Reads what has been written since the last look. A file may not exist yet.
     pub(crate) fn follow(&mut self, path: &Path, now: f64) {
         if let Ok(bytes) = self.read(path) {
             self.take(&bytes, now);
@@ -77,15 +77,15 @@ impl AttemptLog {
         } else if let Some(batches) = line.strip_prefix("interrupted, ").and_then(number) {
             self.saved = Some(batches);
         } else if let Some(epoch) = step_of(line) {
-            // A resumed training tells the last epoch of its checkpoint once more.
+            // A resumed training prints the last epoch of its checkpoint again.
             if self.resumed.is_none_or(|(resumed, _)| epoch > resumed) {
                 self.epochs = Some((self.epochs.map_or(epoch, |(first, _)| first), epoch));
             }
         }
     }
 
-    /// Whether it is in the middle of its training: it has finished an epoch, or is one that does not say so, and was
-    /// not sent the stop signal.
+    /// Whether it is in the middle of its training: it has finished an epoch, or it prints no epochs, and it was not
+    /// sent the stop signal.
     pub(crate) fn is_training(&self) -> bool {
         let written = self.mounted.zip(self.trained).filter(|_| self.resumed.is_none());
         let says_no_epochs = written.is_some_and(|(mounted, (_, last))| last - mounted >= SILENT_SECONDS);
@@ -93,8 +93,8 @@ impl AttemptLog {
         trains && self.saved.is_none() && !self.is_stopping
     }
 
-    /// When it began, and when it last gave a sign. One that prints nothing, in any of its attempts, began with its
-    /// workspace.
+    /// When the training began, and when it last printed a line. If it prints nothing in any of its attempts, it began
+    /// when its workspace was mounted.
     pub(crate) fn began(&self, prints: bool) -> Option<(f64, f64)> {
         self.trained.or(self.silent.filter(|_| !prints))
     }
@@ -105,8 +105,8 @@ impl AttemptLog {
         Some(if self.saved == Some(0) { finished } else { finished + 1 })
     }
 
-    /// The first epoch that it trained from the beginning; absent where none is known.
-    pub(crate) fn anew(&self) -> Option<u32> {
+    /// The first epoch that it trained from that epoch's beginning, if one is known.
+    pub(crate) fn first_whole(&self) -> Option<u32> {
         match self.resumed {
             Some((epochs, batches)) => Some(epochs + 1 + u32::from(batches > 0)),
             None => self.epochs.map(|(first, _)| first),
@@ -114,7 +114,7 @@ impl AttemptLog {
     }
 }
 
-/// The step of a line with metrics, or of a line that announces it, as Keras's `Epoch 3/10`.
+/// The step in a line with metrics, or in a line that announces it, as Keras's `Epoch 3/10` does.
 fn step_of(line: &str) -> Option<u32> {
     let found = Lines::default().read(line).into_iter().next()?;
     let announces = line.trim_start().get(..5).is_some_and(|start| start.eq_ignore_ascii_case("epoch"));
@@ -122,13 +122,13 @@ fn step_of(line: &str) -> Option<u32> {
     Some(step as u32)
 }
 
-/// `<before>N<between>M…`
+/// The numbers N and M in `<before>N<between>M…`.
 fn two_numbers(line: &str, before: &str, between: &str) -> Option<(u32, u32)> {
     let (first, second) = line.strip_prefix(before)?.split_once(between)?;
     Some((first.parse().ok()?, number(second)?))
 }
 
-/// The digits that a text begins with.
+/// The digits with which a text begins.
 fn number(text: &str) -> Option<u32> {
     let end = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
     text[..end].parse().ok()
@@ -141,7 +141,7 @@ mod tests {
 
     fn read_from(text: &str) -> AttemptLog {
         let mut log = AttemptLog::default();
-        // Torn anywhere, it reads the same.
+        // The result is the same wherever the text is cut in two.
         for (number, byte) in text.bytes().enumerate() {
             log.take(&[byte], number as f64);
         }
@@ -152,14 +152,14 @@ mod tests {
     fn an_attempt_s_epochs_are_read_from_its_own_lines() {
         let first =
             read_from("spotsweep-runner: granted\nepoch=1 val_accuracy=0.5\nepoch=2 val_accuracy=0.6\nepoch=3 v");
-        assert_eq!((first.epochs, first.begun(), first.anew()), (Some((1, 2)), Some(3), Some(1)));
+        assert_eq!((first.epochs, first.begun(), first.first_whole()), (Some((1, 2)), Some(3), Some(1)));
         assert_eq!(first.trained, Some((50.0, 75.0)));
         assert!(first.is_training());
 
         let resumed = read_from("resuming after 2 epochs and 0 batches\nepoch=2 val_accuracy=0.6\nepoch=3 v=1\n");
-        assert_eq!((resumed.epochs, resumed.begun(), resumed.anew()), (Some((3, 3)), Some(4), Some(3)));
+        assert_eq!((resumed.epochs, resumed.begun(), resumed.first_whole()), (Some((3, 3)), Some(4), Some(3)));
         let waiting = read_from("resuming after 2 epochs and 7 batches\nepoch=2 val_accuracy=0.6\n");
-        assert_eq!((waiting.epochs, waiting.begun(), waiting.anew()), (None, Some(3), Some(4)));
+        assert_eq!((waiting.epochs, waiting.begun(), waiting.first_whole()), (None, Some(3), Some(4)));
         assert!(!waiting.is_training());
 
         let saved = read_from("epoch=1 a=1\ninterrupted, 7 batches into the epoch; progress is saved\n");
@@ -175,7 +175,7 @@ mod tests {
         assert!(stopping.epochs.is_some() && !stopping.is_training());
 
         let silent = read_from("spotsweep-runner: waiting for the workspace, 0.1 s so far: epoch=9\n");
-        assert_eq!((silent.trained, silent.begun(), silent.anew()), (None, None, None));
+        assert_eq!((silent.trained, silent.begun(), silent.first_whole()), (None, None, None));
     }
 
     #[test]

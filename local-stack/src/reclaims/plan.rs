@@ -1,27 +1,26 @@
-//! Which reclaims there will be: the same number and seed give the same plan.
+//! Plans the reclaims. The same number and seed give the same plan.
 
 use std::time::Duration;
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 
-/// How an instance is taken.
+/// How an instance is reclaimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     /// With an interruption notice.
     Notice,
-    /// Without a word.
+    /// Without a notice.
     Silent,
-    /// A rebalance recommendation, then the notice.
+    /// With a rebalance recommendation, and a notice after it.
     Rebalance,
-    /// Everything in a zone at once.
+    /// All instances of a zone at once.
     Zone,
-    /// While the trial's workspace is on its way to it.
+    /// While the trial's workspace moves to the instance.
     Migration,
 }
 
 impl Kind {
-    /// All kinds.
     pub(crate) const ALL: [Self; 5] = [Self::Notice, Self::Silent, Self::Rebalance, Self::Zone, Self::Migration];
 
     /// The kind's name in summaries.
@@ -36,30 +35,30 @@ impl Kind {
     }
 }
 
-/// One reclaim.
+/// One planned reclaim.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Strike {
+pub(crate) struct PlannedReclaim {
     /// How.
     pub kind: Kind,
-    /// Whether EC2 says so before.
+    /// Whether the instance gets a notice.
     pub notice: bool,
-    /// When: as soon as this share of the trials has ended and a trial trains.
+    /// The share of the trials that must have ended before it. After that, it happens as soon as a trial trains.
     pub after: f64,
-    /// How long the zone then gives no new instance; absent where it has capacity left.
+    /// How long the zone gives no new instance afterwards. None if the zone has capacity left.
     pub blocks: Option<Duration>,
-    /// Picks among the instances that may be hit.
+    /// Random number that picks one of the instances.
     pub pick: u64,
 }
 
-/// The last trials are left to end in peace: a trial must still be training at the last reclaim.
+/// No reclaim is planned after this share of the trials, because a trial must still be training at the last one.
 const LAST_AFTER: f64 = 0.6;
-/// How long a zone is without capacity.
+/// How long a zone has no capacity after a reclaim.
 const BLOCKED: Duration = Duration::from_secs(3);
-/// The same where all of it was taken.
+/// The same after the reclaim of the whole zone.
 const ZONE_BLOCKED: Duration = Duration::from_secs(6);
 
-/// `count` strikes in the order of their time; from five on, every kind is among them.
-pub(crate) fn plan(count: u32, seed: u64) -> Vec<Strike> {
+/// Plans `count` reclaims in the order of time. Five or more contain every kind.
+pub(crate) fn plan(count: u32, seed: u64) -> Vec<PlannedReclaim> {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let mut kinds = Vec::new();
     while kinds.len() < count as usize {
@@ -68,7 +67,7 @@ pub(crate) fn plan(count: u32, seed: u64) -> Vec<Strike> {
         kinds.extend(all);
     }
     kinds.truncate(count as usize);
-    let strike = |(number, kind)| {
+    let planned = |(number, kind)| {
         let jitter = unit(&mut random);
         let notice = match kind {
             Kind::Notice | Kind::Rebalance => true,
@@ -82,19 +81,19 @@ pub(crate) fn plan(count: u32, seed: u64) -> Vec<Strike> {
             }
         };
         let after = (f64::from(number) + jitter) / f64::from(count) * LAST_AFTER;
-        Strike { kind, notice, after, blocks, pick: random.next_u64() }
+        PlannedReclaim { kind, notice, after, blocks, pick: random.next_u64() }
     };
-    (0..count).zip(kinds).map(strike).collect()
+    (0..count).zip(kinds).map(planned).collect()
 }
 
-/// Fisher and Yates.
+/// Shuffles with the algorithm of Fisher and Yates.
 fn shuffle(kinds: &mut [Kind], random: &mut ChaCha8Rng) {
     for end in (1..kinds.len()).rev() {
         kinds.swap(end, choose(random.next_u64(), end + 1));
     }
 }
 
-/// One of `of` places; `of` is small, so the bias is not seen.
+/// One of `of` indexes. `of` is small, so the bias of the remainder does not matter.
 pub(crate) fn choose(random: u64, of: usize) -> usize {
     usize::try_from(random % of.max(1) as u64).unwrap_or(0)
 }
@@ -113,12 +112,12 @@ mod tests {
     fn a_plan_is_its_seed_s_and_has_every_kind() {
         for count in [1, 4, 5, 12, 40] {
             for seed in 0..50 {
-                let strikes = plan(count, seed);
-                assert_eq!((strikes.len(), &strikes), (count as usize, &plan(count, seed)));
-                let kinds: BTreeSet<Kind> = strikes.iter().map(|strike| strike.kind).collect();
+                let planned = plan(count, seed);
+                assert_eq!((planned.len(), &planned), (count as usize, &plan(count, seed)));
+                let kinds: BTreeSet<Kind> = planned.iter().map(|planned| planned.kind).collect();
                 assert_eq!(kinds.len(), Kind::ALL.len().min(count as usize), "{count} {seed}");
-                assert!(strikes.is_sorted_by(|left, right| left.after <= right.after));
-                assert!(strikes.iter().all(|strike| (0.0..=LAST_AFTER).contains(&strike.after)));
+                assert!(planned.is_sorted_by(|left, right| left.after <= right.after));
+                assert!(planned.iter().all(|planned| (0.0..=LAST_AFTER).contains(&planned.after)));
             }
         }
         assert_ne!(plan(12, 1), plan(12, 2));

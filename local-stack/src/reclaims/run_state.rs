@@ -1,5 +1,5 @@
-//! What can be seen of a running sweep: where each trial's attempts run and what they print. Read from the
-//! emulator and the jobs' logs, not from the control plane, whose word is what the demo is to prove.
+//! What can be seen of a running sweep: where each trial's attempts run, and what they print. It is read from the
+//! emulator and the jobs' logs. The control plane is not asked, because the demo is to prove that it is right.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -8,64 +8,64 @@ use serde_json::Value;
 
 use super::log::AttemptLog;
 
-/// One container run.
+/// One container run of a trial.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Run {
-    /// EC2 instance.
+    /// Id of the instance on which the container runs.
     pub instance: String,
-    /// Its zone.
+    /// Zone of that instance.
     pub zone: String,
-    /// Output so far.
+    /// What the attempt has printed so far.
     pub log: AttemptLog,
-    /// CloudWatch log stream, which names the run.
+    /// CloudWatch log stream, which identifies the run.
     stream: String,
 }
 
 /// A live instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Instance {
-    /// `i-…`
+    /// Its id, `i-…`.
     pub id: String,
-    /// Its zone.
+    /// Zone of the instance.
     pub zone: String,
-    /// Whether a notice is out.
+    /// Whether the instance is under notice.
     pub is_leaving: bool,
-    /// Trials whose newest run it hosts.
+    /// Trials whose newest run is on the instance.
     pub trials: Vec<u32>,
 }
 
-/// The sweep as it is now, and as it was.
+/// The sweep's trials, runs and instances at the last look.
 #[derive(Debug, Default)]
 pub(crate) struct RunState {
     logs: PathBuf,
-    /// Job ids to trials. A trial has a second job once Batch's attempts are used up.
+    /// Trials by their job ids. A trial has a second job when Batch's attempts are used up.
     trials: HashMap<String, u32>,
     /// Each trial's runs so far, oldest first.
     pub runs: BTreeMap<u32, Vec<Run>>,
-    /// Live instances, by id.
+    /// Live instances, ordered by id.
     pub instances: Vec<Instance>,
-    /// Live instances by zone.
+    /// Number of live instances in each zone.
     pub live: BTreeMap<String, u32>,
 }
 
 impl RunState {
-    /// An empty scene; `logs` is the folder of the jobs' log streams.
+    /// Makes an empty state. `logs` is the folder of the jobs' log streams.
     pub(crate) fn new(logs: &Path) -> Self {
         Self { logs: logs.to_owned(), ..Self::default() }
     }
 
-    /// A job and its trial.
+    /// Adds a job of a trial.
     pub(crate) fn knows(&mut self, job: String, trial: u32) {
         self.trials.insert(job, trial);
     }
 
-    /// Jobs that run on live instances, by the emulator's state.
+    /// Ids of the jobs that run on live instances, from the emulator's state.
     pub(crate) fn jobs(state: &Value) -> Vec<String> {
         let jobs = live(state).flat_map(|instance| texts(instance, "jobs"));
         jobs.map(str::to_owned).collect()
     }
 
-    /// Takes in the emulator's state, the description of the jobs that run, and what they have printed.
+    /// Updates the state from the emulator's state, the description of the running jobs, and what they have printed.
     pub(crate) fn look(&mut self, state: &Value, jobs: &Value, now: f64) {
         self.instances.clear();
         self.live.clear();
@@ -87,7 +87,7 @@ impl RunState {
         self.read(now);
     }
 
-    /// The runs so far of each trial that an instance hosts.
+    /// The runs so far of each trial on an instance.
     pub(crate) fn runs_on<'a>(&'a self, instance: &'a Instance) -> impl Iterator<Item = &'a [Run]> {
         instance.trials.iter().map(|trial| self.runs.get(trial).map(Vec::as_slice).unwrap_or_default())
     }
@@ -108,7 +108,7 @@ impl RunState {
         self.runs.get(&trial).and_then(|runs| runs.last()).is_some_and(|run| run.instance == instance)
     }
 
-    /// Reads on in the newest logs of each trial. The one before the newest may still get its last lines.
+    /// Reads what was added to the newest two logs of each trial. The second newest may still get its last lines.
     fn read(&mut self, now: f64) {
         for runs in self.runs.values_mut() {
             for run in runs.iter_mut().rev().take(2) {
@@ -131,7 +131,7 @@ fn texts<'a>(value: &'a Value, field: &str) -> impl Iterator<Item = &'a str> {
     value.get(field).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
 }
 
-/// The log stream of a job's newest attempt, once its container has been placed.
+/// The log stream of a job's newest attempt, once its container was placed.
 fn stream_of<'a>(jobs: &'a Value, id: &str) -> Option<&'a str> {
     let all = jobs.get("jobs").and_then(Value::as_array)?;
     let job = all.iter().find(|job| text(job, "jobId") == id)?;
@@ -144,15 +144,15 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// Instance, zone, its trial, and what that has printed: one line a second.
+    /// Instance, zone, trial, and what the trial has printed, one line a second.
     type Seen<'a> = (&'a str, &'a str, u32, &'a str);
 
-    /// A scene of one run for each trial.
+    /// A state with one run for each trial.
     pub(in super::super) fn run_state(seen: &[Seen<'_>]) -> RunState {
         elsewhere(RunState::new(Path::new("/nowhere")), seen)
     }
 
-    /// The same a while later: other instances, on which the trials have new runs.
+    /// The same sweep later: the trials have new runs on other instances.
     pub(in super::super) fn elsewhere(mut run_state: RunState, seen: &[Seen<'_>]) -> RunState {
         let instances: Vec<Value> = seen
             .iter()
@@ -166,14 +166,14 @@ pub(super) mod tests {
         run_state.look(&json!({ "instances": instances }), &json!({ "jobs": jobs }), 0.0);
         for (_, _, trial, text) in seen {
             for (second, line) in (1..).zip(text.split_inclusive('\n')) {
-                run_state = told(run_state, *trial, line, f64::from(second));
+                run_state = printed(run_state, *trial, line, f64::from(second));
             }
         }
         run_state
     }
 
-    /// A trial's newest run has printed this.
-    pub(in super::super) fn told(mut run_state: RunState, trial: u32, text: &str, at: f64) -> RunState {
+    /// Adds output to a trial's newest run.
+    pub(in super::super) fn printed(mut run_state: RunState, trial: u32, text: &str, at: f64) -> RunState {
         if let Some(run) = run_state.runs.get_mut(&trial).and_then(|runs| runs.last_mut()) {
             run.log.take(text.as_bytes(), at);
         }

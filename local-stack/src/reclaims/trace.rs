@@ -1,4 +1,4 @@
-//! A recorded spot trace as the demo's weather.
+//! Takes the capacity of the demo's zones from a recorded Spot trace.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,11 +9,15 @@ use spotsweep_world::trace::{Change, Trace};
 use super::Turn;
 use spotsweep_protocol::failure::{Context, Failure};
 
-/// How much faster than recorded: the 60 hours of a window of skypilot-org/spot-traces take four minutes.
+/// How much faster than recorded the trace is played. The 60 hours of a window of skypilot-org/spot-traces take four
+/// minutes.
 const SPEED: f64 = 900.0;
 
-/// The turns of the demo's zones. A window has more zones than the demo: those that have capacity for the longest
-/// time are taken. When the window is over, every zone is open, so that the sweep can end.
+/// The changes of capacity in the demo's zones. A window has more zones than the demo, so the ones with capacity for
+/// the longest time are used. After the window every zone is open, so that the sweep can end.
+///
+/// # Errors
+/// The trace cannot be read.
 pub fn turns(folder: &Path, zones: &[String]) -> Result<Vec<Turn>, Failure> {
     let trace = Trace::read(folder).context(|| format!("--trace {} cannot be used", folder.display()))?;
     let changes: Vec<Change> = trace.changes(SPEED).collect();
@@ -27,7 +31,7 @@ pub fn turns(folder: &Path, zones: &[String]) -> Result<Vec<Turn>, Failure> {
     Ok(played.chain(over).collect())
 }
 
-/// Which zone of the trace plays which of ours.
+/// Which zone of the trace gives its capacity to which zone of the demo.
 fn roles<'a>(changes: &'a [Change], end: Duration, ours: &'a [String]) -> BTreeMap<&'a str, &'a str> {
     let mut open: BTreeMap<&str, Duration> = BTreeMap::new();
     for change in changes {
@@ -54,8 +58,8 @@ mod tests {
             std::fs::write(folder.path().join(format!("{zone}.json")), text).unwrap();
         }
         let turns = turns(folder.path(), &["a".to_owned(), "b".to_owned()]).unwrap();
-        let told: Vec<String> = turns.iter().map(|turn| format!("{} {} {}", turn.at, turn.zone, turn.open)).collect();
-        assert_eq!(told, ["0 b false", "0 a true", "1 b true", "3 b false", "3 a false", "4 b true", "4 a true"]);
+        let lines: Vec<String> = turns.iter().map(|turn| format!("{} {} {}", turn.at, turn.zone, turn.open)).collect();
+        assert_eq!(lines, ["0 b false", "0 a true", "1 b true", "3 b false", "3 a false", "4 b true", "4 a true"]);
         assert!(super::turns(&folder.path().join("none"), &[]).is_err());
     }
 }

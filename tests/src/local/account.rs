@@ -1,5 +1,5 @@
-//! Where functions are run by hand and killed: S3 and DynamoDB of a local stack, an emulated Batch
-//! of its own, and a table for each dropped file, so that no other test touches its sweep.
+//! An account in which a test runs functions by hand, or kills them. It has S3 and DynamoDB of a local stack, and an
+//! emulated Batch of its own. Each dropped file has a table of its own, so that no other test changes its sweep.
 
 use std::path::PathBuf;
 
@@ -21,19 +21,19 @@ use super::sandbox::Sandbox;
 use super::stack::Stack;
 use super::upload::drop_file;
 
-/// The account's queue and job definition.
+/// Name of the account's queue.
 pub const QUEUE: &str = "gpu-spot";
-/// See [`QUEUE`].
+/// Name of the account's job definition.
 pub const DEFINITION: &str = "train";
 
-/// The account.
+/// An account of one test.
 pub struct Account {
     config: SdkConfig,
     bucket: String,
     endpoint: String,
     binaries: PathBuf,
     emulator: Emulator,
-    /// The deployed table, which every file's own is made after.
+    /// The deployed table, whose definition each file's table copies.
     table: TableDescription,
     folder: PathBuf,
 }
@@ -41,7 +41,7 @@ pub struct Account {
 /// One dropped file.
 #[derive(Debug)]
 pub struct Dropped {
-    /// What S3 sends.
+    /// The event that S3 sends for the file.
     pub event: Value,
     upload: Upload,
     text: String,
@@ -49,17 +49,17 @@ pub struct Dropped {
 }
 
 impl Dropped {
-    /// Name of its table.
+    /// Name of the file's table.
     pub fn table(&self) -> &str {
         &self.table
     }
 }
 
 impl Account {
-    /// An account in which nothing has happened yet, with a bucket of its own in the stack.
+    /// Makes an empty account, with a bucket of its own in the stack.
     ///
     /// # Panics
-    /// Where the stack or the emulator refuses what is set up.
+    /// Panics if the stack or the emulator refuses a request.
     pub async fn open(stack: &Stack, bucket: &str) -> Self {
         let config = stack.config();
         let s3 = s3(&config);
@@ -84,7 +84,7 @@ impl Account {
         }
     }
 
-    /// Its Batch.
+    /// URL of the account's Batch.
     pub fn batch(&self) -> String {
         self.emulator.endpoint()
     }
@@ -92,7 +92,7 @@ impl Account {
     /// Puts a file under `sweeps/` and makes a table for its sweep.
     ///
     /// # Panics
-    /// Where S3 or DynamoDB refuses.
+    /// Panics if S3 or DynamoDB refuses.
     pub async fn drop_file(&self, name: &str, text: &str) -> Dropped {
         let event = drop_file(&self.config, &self.bucket, name, text).await;
         let Ok(Event::SweepUploaded(upload)) = event::parse(event.clone()) else {
@@ -118,7 +118,7 @@ impl Account {
         table.send().await.expect("DynamoDB takes the table");
     }
 
-    /// A function as deployed, but on this file's table and with a lease of `lease_seconds`.
+    /// A function as it is deployed, but with this file's table and a lease of `lease_seconds`.
     pub fn function(&self, name: &str, dropped: &Dropped, lease_seconds: u64) -> Sandbox {
         let variables = [
             ("SPOTSWEEP_TABLE", dropped.table.clone()),
@@ -138,24 +138,24 @@ impl Account {
         }
     }
 
-    /// The output of all functions that ran for this file.
+    /// The file with the output of all functions that ran for this file.
     pub fn log(&self, dropped: &Dropped) -> PathBuf {
         self.folder.join(format!("{}.log", dropped.table))
     }
 
-    /// The file's sweep as stored.
+    /// Reads the file's sweep from its table.
     ///
     /// # Panics
-    /// Where the table can't be read.
+    /// Panics if the table cannot be read.
     pub async fn sweep(&self, dropped: &Dropped) -> Option<Sweep> {
         let reader = Reader::new(&self.config, dropped.table.clone());
         reader.sweep(&dropped.upload.sweep()).await.expect("the table can be read")
     }
 
-    /// Asserts that the file is submitted, once, and that nothing of it is missing.
+    /// Asserts that the file is submitted exactly once and completely.
     ///
     /// # Panics
-    /// Where it is not.
+    /// Panics if it is not.
     pub async fn assert_submitted_once(&self, dropped: &Dropped, parts: u32) {
         let name = &dropped.table;
         let sweep = self.sweep(dropped).await.expect("the sweep is stored");
@@ -187,7 +187,7 @@ impl Account {
         }
     }
 
-    /// The array and plain jobs that Batch has by this name.
+    /// Ids of the jobs with this name in Batch, array jobs and others.
     fn jobs_named(&self, name: &JobName) -> Vec<String> {
         let filter = json!([{ "name": "JOB_NAME", "values": [name.to_string()] }]);
         let request = serde_json::from_value(json!({ "jobQueue": QUEUE, "filters": filter })).expect("a request");
@@ -202,13 +202,13 @@ impl Account {
         object.body.collect().await.expect("the whole object arrives").to_vec()
     }
 
-    /// Ends what the account runs.
+    /// Stops the account's emulator.
     pub async fn close(self) {
         self.emulator.shutdown().await;
     }
 }
 
-/// A queue whose jobs never start: they want more than its instances have.
+/// Makes a queue whose jobs never start, because they need more memory than its instances have.
 fn set_up(emulator: &Emulator) -> Result<(), Box<dyn std::error::Error>> {
     let environment = json!({ "computeEnvironmentName": "spot", "type": "MANAGED", "computeResources": {
         "type": "SPOT", "instanceRole": "ecsInstanceRole", "minvCpus": 0, "maxvCpus": 2, "instanceTypes": ["c7i.large"],

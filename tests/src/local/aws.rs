@@ -1,4 +1,4 @@
-//! Clients of a local endpoint, and patience.
+//! Clients of a local endpoint, and waiting until something is true.
 
 use std::time::Duration;
 
@@ -14,17 +14,16 @@ use hyper_util::rt::TokioExecutor;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
-/// Both halves of the credentials that local endpoints take.
+/// Access key id and secret key that local endpoints accept.
 pub(super) const CREDENTIAL: &str = "test";
-/// The local stack's region.
 pub(super) const REGION: &str = "us-east-1";
 
-/// How long a test waits for what must happen, on a machine that is busy with other things: only a failure takes so long.
+/// How long a test waits on a busy machine for what must happen. Only a failure takes so long.
 pub const PATIENCE: Duration = Duration::from_secs(300);
-/// Between two looks.
+/// Time between two looks.
 const POLL: Duration = Duration::from_millis(50);
 
-/// An endpoint, whatever the caller's environment says.
+/// The configuration for an endpoint. The caller's environment has no effect.
 pub fn config(endpoint: &str) -> SdkConfig {
     let provider = tls::Provider::Rustls(CryptoMode::Ring);
     let credentials = Credentials::new(CREDENTIAL, CREDENTIAL, None, None, "tests");
@@ -37,12 +36,11 @@ pub fn config(endpoint: &str) -> SdkConfig {
         .build()
 }
 
-/// S3 with the bucket in the path: `bucket.127.0.0.1` resolves nowhere.
+/// A client of S3 that puts the bucket into the path, because `bucket.127.0.0.1` is no host name.
 pub fn s3(config: &SdkConfig) -> aws_sdk_s3::Client {
     aws_sdk_s3::Client::from_conf(aws_sdk_s3::config::Builder::from(config).force_path_style(true).build())
 }
 
-/// A plain HTTP client.
 pub(super) fn http_client() -> Client<HttpConnector, Body> {
     Client::builder(TokioExecutor::new()).build_http()
 }
@@ -50,18 +48,18 @@ pub(super) fn http_client() -> Client<HttpConnector, Body> {
 /// Calls an action of AWS's JSON protocol, such as `AmazonSQS.ReceiveMessage`, at an endpoint.
 ///
 /// # Panics
-/// Where the answer is not 200 with JSON.
+/// Panics if the answer is not 200 with JSON.
 pub async fn call_json(endpoint: &str, action: &str, request: &Value) -> Value {
     let (service, version) = match action.split_once('.').map(|(service, _)| service) {
         Some("AmazonSQS") => ("sqs", "1.0"),
         Some("DynamoDB_20120810") => ("dynamodb", "1.0"),
         Some("AWSEvents") => ("events", "1.1"),
         Some("Logs_20140328") => ("logs", "1.1"),
-        // The emulator's own.
+        // An action of the emulator itself.
         _none => ("emulator", "1.0"),
     };
     let head = Request::post(endpoint).header("content-type", format!("application/x-amz-json-{version}"));
-    // Names the caller, who may do everything; ministack checks the signatures of others only.
+    // Signs as the user that is allowed everything. ministack checks only the signatures of others.
     let authorization = format!(
         "AWS4-HMAC-SHA256 Credential={CREDENTIAL}/20261121/{REGION}/{service}/aws4_request, SignedHeaders=host, Signature=0"
     );
@@ -69,10 +67,10 @@ pub async fn call_json(endpoint: &str, action: &str, request: &Value) -> Value {
     answer_json(head, Body::from(request.to_string())).await
 }
 
-/// Reads a JSON page, such as the emulator's own.
+/// Reads a JSON page, such as one of the emulator.
 ///
 /// # Panics
-/// Where the answer is not 200 with JSON.
+/// Panics if the answer is not 200 with JSON.
 pub async fn get_json(url: &str) -> Value {
     answer_json(Request::get(url), Body::empty()).await
 }
@@ -86,10 +84,10 @@ async fn answer_json(head: Builder, body: Body) -> Value {
     serde_json::from_slice(&bytes).expect("the answer is JSON")
 }
 
-/// Looks until there is something to see.
+/// Calls `look` until it returns something.
 ///
 /// # Panics
-/// After [`PATIENCE`].
+/// Panics after [`PATIENCE`].
 pub async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + PATIENCE;
     loop {

@@ -1,10 +1,10 @@
-//! The workspace's binaries, built as the running test was.
+//! The workspace's binaries, built in the profile of the running test.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// Built binaries.
+/// The folder and the paths of the built binaries.
 #[derive(Debug)]
 pub struct Binaries {
     folder: PathBuf,
@@ -12,16 +12,16 @@ pub struct Binaries {
 }
 
 impl Binaries {
-    /// Builds every binary of the workspace, once per test program: `cargo test` builds those of
-    /// other packages for their own tests only. `tests/run` has built them, and says so by `SPOTSWEEP_BUILT`.
+    /// Builds every binary of the workspace, once in each test program. `cargo test` would build the binaries of other
+    /// packages only for their own tests. If `SPOTSWEEP_BUILT` is set, `tests/run` has built them already.
     ///
     /// # Panics
-    /// Where cargo fails; its messages are on standard error.
+    /// Panics if cargo fails. Its messages are on standard error.
     pub fn build() -> &'static Self {
         static BUILT: OnceLock<Binaries> = OnceLock::new();
         BUILT.get_or_init(|| {
             let program = std::env::current_exe().expect("a program knows where it lies");
-            // <target>/<profile>/deps/<test>, or <target>/<profile>/<program>
+            // The path is `<target>/<profile>/deps/<test>` or `<target>/<profile>/<program>`.
             let mut folders = program.ancestors().skip(1);
             let folder = folders.find(|folder| !folder.ends_with("deps")).expect("programs lie in a folder").to_owned();
             let target = folder.parent().expect("a profile lies in the target folder").to_owned();
@@ -32,12 +32,12 @@ impl Binaries {
         })
     }
 
-    /// One of them.
+    /// Path of a binary.
     pub fn get(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
-    /// The folder that holds them: `<target>/<profile>`.
+    /// The folder of the binaries, `<target>/<profile>`.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -48,10 +48,10 @@ impl Binaries {
     }
 }
 
-/// The same packages as for `spotsweep local`: nothing is compiled twice.
+/// Builds the same packages as `spotsweep local`, so that nothing is compiled twice.
 fn build(folder: &Path, target: &Path) {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    // What cargo tells this test about its package, a build script (ring's) would take for a change.
+    // A build script (ring's) would run again if it saw the variables that cargo sets for this test.
     for (name, _) in std::env::vars_os() {
         if name.to_str().is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")) {
             cargo.env_remove(name);

@@ -1,4 +1,4 @@
-//! `spotsweep demo` as a person runs it, and what it leaves.
+//! Runs `spotsweep demo` as a person does, and reads what it leaves.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::binaries::Binaries;
 
-/// A demo that has run.
+/// A demo that has ended.
 #[derive(Debug)]
 pub struct Demo {
     folder: PathBuf,
@@ -16,10 +16,10 @@ pub struct Demo {
 }
 
 impl Demo {
-    /// Runs it on a file of this text in `folder`, and keeps bucket and table there.
+    /// Runs the demo with a file of this text in `folder`, and keeps the bucket and the table there.
     ///
     /// # Panics
-    /// Where it can't be started.
+    /// Panics if the demo cannot be started.
     pub fn run(folder: &Path, file: &str, text: &str, arguments: &[&str]) -> Self {
         fs::write(folder.join(file), text).expect("the folder can be written");
         let output = Command::new(Binaries::build().get("spotsweep"))
@@ -31,12 +31,12 @@ impl Demo {
         Self { folder: folder.to_owned(), output: output.expect("the command can be started") }
     }
 
-    /// Its exit code.
+    /// Exit code of the command. None if a signal has ended it.
     pub fn code(&self) -> Option<i32> {
         self.output.status.code()
     }
 
-    /// What it has told people.
+    /// The messages for people, on standard error.
     pub fn messages(&self) -> String {
         String::from_utf8_lossy(&self.output.stderr).into_owned()
     }
@@ -44,14 +44,14 @@ impl Demo {
     /// The sweep's summary.
     ///
     /// # Panics
-    /// Where there is none.
+    /// Panics if there is none.
     pub fn summary(&self) -> Value {
         let text = String::from_utf8_lossy(&self.output.stdout);
         let last = text.lines().last().unwrap_or_else(|| unreachable!("no summary: {}", self.messages()));
         serde_json::from_str(last).expect("the last line is JSON")
     }
 
-    /// A place in its folder.
+    /// A path in the demo's folder.
     pub fn path(&self, path: &str) -> PathBuf {
         self.folder.join(path)
     }
@@ -59,15 +59,15 @@ impl Demo {
     /// The folder of the sweep's results.
     ///
     /// # Panics
-    /// Where the summary names none.
+    /// Panics if the summary names none.
     pub fn outputs(&self) -> PathBuf {
         self.folder.join(self.summary()["outputs"].as_str().expect("the summary names the outputs"))
     }
 
-    /// The table's records of sweeps and trials whose sort key begins so.
+    /// The table's records of sweeps and trials whose sort key begins with this text.
     ///
     /// # Panics
-    /// Where the table was not kept.
+    /// Panics if the table was not kept.
     pub fn records(&self, sort_key: &str) -> Vec<Value> {
         let table = fs::read_to_string(self.path("keep/table.jsonl")).expect("the table was kept");
         let rows = table.lines().map(|line| serde_json::from_str::<Value>(line).expect("a row is JSON"));
@@ -75,10 +75,10 @@ impl Demo {
         rows.filter(|row| begins(row, "pk", "SWEEP#") && begins(row, "sk", sort_key)).collect()
     }
 
-    /// Runs another command of the same binary on what was kept.
+    /// Runs another command of the same binary on the kept bucket and table.
     ///
     /// # Panics
-    /// Where it fails.
+    /// Panics if the command fails.
     pub fn command(&self, arguments: &[&str]) -> String {
         let run = Command::new(Binaries::build().get("spotsweep")).args(arguments).current_dir(&self.folder).output();
         let run = run.expect("the command can be started");

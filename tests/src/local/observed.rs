@@ -1,4 +1,4 @@
-//! Any program whose AWS calls pass through a proxy.
+//! A program whose AWS calls pass through a proxy.
 
 use std::net::Ipv4Addr;
 use std::process::Stdio;
@@ -17,10 +17,10 @@ use super::aws::{CREDENTIAL, REGION};
 use super::proxy::{Call, Proxy};
 use super::usage::Usage;
 
-/// A program that runs. Dropping it kills it.
+/// A running program. Dropping it kills it.
 #[derive(Debug)]
 pub struct Observed {
-    /// When it was started.
+    /// When the program was started.
     pub began: Instant,
     process: Child,
     output: Option<BufReader<ChildStdout>>,
@@ -29,11 +29,11 @@ pub struct Observed {
 }
 
 impl Observed {
-    /// Starts it with the variables that lead its calls to us, and from here to Batch's or the other services'
-    /// endpoint.
+    /// Starts the program with variables that lead its calls to the proxy, which passes them on to Batch's endpoint or
+    /// that of the other services.
     ///
     /// # Panics
-    /// Where it can't be started.
+    /// Panics if the program cannot be started.
     pub async fn start(mut command: Command, endpoint: &str, batch: &str) -> Self {
         let proxy = Arc::new(Proxy::new(endpoint, batch));
         let pass = async |State(proxy): State<Arc<Proxy>>, request: Request| proxy.pass(request).await;
@@ -56,10 +56,10 @@ impl Observed {
         Self { began, process, output, proxy, serving }
     }
 
-    /// The next line that it writes; `None` where there will be none.
+    /// The next line of the program's output. `None` if there will be none.
     ///
     /// # Panics
-    /// Where that is no text, or is discarded.
+    /// Panics if the line is no text, or the output is discarded.
     pub async fn line(&mut self) -> Option<String> {
         let mut line = String::new();
         let output = self.output.as_mut().expect("its output is read here");
@@ -67,37 +67,38 @@ impl Observed {
         (read > 0).then(|| line.trim_end().to_owned())
     }
 
-    /// From now on reads what it writes, and forgets it.
+    /// Reads and discards the output from now on.
     pub fn discard_output(&mut self) {
         if let Some(mut output) = self.output.take() {
             tokio::spawn(async move { copy(&mut output, &mut sink()).await });
         }
     }
 
-    /// Its AWS calls since this was last asked.
+    /// The program's AWS calls since the last time that this was called.
     pub fn calls(&self) -> Vec<Call> {
         self.proxy.take()
     }
 
-    /// What it has used so far.
+    /// What the program has used so far.
     ///
     /// # Panics
-    /// Where it has been waited for.
+    /// Panics if the program has been waited for.
     pub fn usage(&self) -> Usage {
-        Usage::of(self.process.id().expect("nobody has waited for it"))
+        Usage::of(self.process.id().expect("the process is not reaped yet"))
     }
 
-    /// Waits until it ends well by itself: what it has written and called since it was last asked, and what it has
-    /// used.
+    /// Waits until the program ends by itself with success. Returns its output and calls since they were last read, and
+    /// what it has used.
     ///
     /// # Panics
-    /// Where it fails, or can't be followed, or its output is discarded.
+    /// Panics if the program fails or cannot be followed, or its output is discarded.
     pub async fn end(mut self) -> (Vec<u8>, Vec<Call>, Usage) {
         let mut output = Vec::new();
         let reader = self.output.as_mut().expect("its output is read here");
         reader.read_to_end(&mut output).await.expect("its output can be read");
-        let pid = self.process.id().and_then(|pid| Pid::from_raw(pid.cast_signed())).expect("nobody has waited for it");
-        // Its usage can be read as long as nobody has taken note of its end.
+        let pid =
+            self.process.id().and_then(|pid| Pid::from_raw(pid.cast_signed())).expect("the process is not reaped yet");
+        // The usage can be read until the process is reaped.
         let ended = move || waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
         tokio::task::spawn_blocking(ended).await.expect("the wait is not cut off").expect("it is our child");
         let usage = self.usage();
@@ -106,10 +107,10 @@ impl Observed {
         (output, self.calls(), usage)
     }
 
-    /// Kills it.
+    /// Kills the program.
     ///
     /// # Panics
-    /// Where it is not ours.
+    /// Panics if the process does not belong to this test.
     pub async fn kill(mut self) {
         self.process.kill().await.expect("it is our child");
     }

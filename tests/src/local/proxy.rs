@@ -1,4 +1,4 @@
-//! Stands between a program and AWS's endpoints: passes every call on and writes it down.
+//! A proxy between a program and AWS's endpoints. It passes every call on and records it.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,22 +11,22 @@ use hyper_util::client::legacy::connect::HttpConnector;
 
 use super::aws::http_client;
 
-/// One AWS call that has been answered.
+/// One AWS call that was answered.
 #[derive(Debug, Clone)]
 pub struct Call {
-    /// `DynamoDB_20120810.GetItem`, `PUT /bucket/key`, `POST /v1/submitjob`.
+    /// The call, such as `DynamoDB_20120810.GetItem`, `PUT /bucket/key` or `POST /v1/submitjob`.
     pub name: String,
     /// Bytes of the request, head and body.
     pub sent: u64,
     /// Bytes of the answer, head and body.
     pub received: u64,
-    /// When the service got it.
+    /// When the call was sent to the service.
     pub began: Instant,
-    /// When the service's answer was whole.
+    /// When the service's answer was complete.
     pub ended: Instant,
 }
 
-/// Where calls go, and those that have been answered.
+/// The endpoints, and the calls that were answered.
 #[derive(Debug)]
 pub(super) struct Proxy {
     endpoint: String,
@@ -36,18 +36,18 @@ pub(super) struct Proxy {
 }
 
 impl Proxy {
-    /// Calls of Batch go to `batch`, all others to `endpoint`.
+    /// Sends calls of Batch to `batch`, and all others to `endpoint`.
     pub(super) fn new(endpoint: &str, batch: &str) -> Self {
         let (endpoint, batch) = (endpoint.to_owned(), batch.to_owned());
         Self { endpoint, batch, client: http_client(), calls: Mutex::default() }
     }
 
-    /// The calls since this was last asked, in the order of their answers.
+    /// The calls since the last time that this was called, in the order of their answers.
     pub(super) fn take(&self) -> Vec<Call> {
         std::mem::take(&mut *self.lock())
     }
 
-    /// Passes a call on.
+    /// Sends a call to its service, and records it.
     pub(super) async fn pass(&self, request: Request) -> Response<Body> {
         let name = name(&request);
         let (mut head, body) = request.into_parts();
@@ -60,7 +60,7 @@ impl Proxy {
         let began = Instant::now();
         let answer = self.client.request(Request::from_parts(head, Body::from(body))).await;
         let (head, body) = answer.expect("the service answers").into_parts();
-        // Whole, so that the service is done before the program can be killed after it.
+        // The whole answer is read, so that the service has finished before the program can be killed after it.
         let body = to_bytes(Body::new(body), usize::MAX).await.expect("the whole answer arrives");
         let ended = Instant::now();
         let received = ("HTTP/1.1 200 OK\r\n".len() + bytes_of(&head.headers) + body.len()) as u64;
@@ -73,7 +73,7 @@ impl Proxy {
     }
 }
 
-/// How long at least one of the calls was with its service.
+/// Time during which at least one of the calls was with its service.
 pub fn service_time(calls: &[Call]) -> Duration {
     let mut spans: Vec<(Instant, Instant)> = calls.iter().map(|call| (call.began, call.ended)).collect();
     spans.sort();
@@ -87,13 +87,13 @@ pub fn service_time(calls: &[Call]) -> Duration {
     time
 }
 
-/// The name under which a call is written down.
+/// The name under which a call is recorded.
 pub(super) fn name(request: &Request) -> String {
     let target = |headers: &HeaderMap| headers.get("x-amz-target")?.to_str().ok().map(str::to_owned);
     target(request.headers()).unwrap_or_else(|| format!("{} {}", request.method(), request.uri().path()))
 }
 
-/// As HTTP/1.1 has them on the wire, with the empty line.
+/// Bytes of the headers as HTTP/1.1 sends them, with the empty line.
 fn bytes_of(headers: &HeaderMap) -> usize {
     headers.iter().map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len()).sum::<usize>() + 2
 }

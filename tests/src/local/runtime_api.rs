@@ -1,4 +1,4 @@
-//! Lambda's Runtime API (docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html), with a clock.
+//! Lambda's Runtime API (docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html), which records times.
 
 use std::future::pending;
 use std::net::Ipv4Addr;
@@ -20,13 +20,13 @@ use tokio::time::timeout;
 
 use super::aws::PATIENCE;
 
-/// The functions' own timeout (infra/control-plane.yaml).
+/// Timeout of the functions (infra/control-plane.yaml).
 pub(super) const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Serves events to one function, in the order in which they are sent, until it is dropped.
 #[derive(Debug)]
 pub struct RuntimeApi {
-    /// For AWS_LAMBDA_RUNTIME_API: `127.0.0.1:<port>`.
+    /// The value of AWS_LAMBDA_RUNTIME_API, `127.0.0.1:<port>`.
     pub address: String,
     events: mpsc::UnboundedSender<Value>,
     moments: mpsc::UnboundedReceiver<Moment>,
@@ -36,9 +36,9 @@ pub struct RuntimeApi {
 /// What happens at the Runtime API, and when.
 #[derive(Debug)]
 pub enum Moment {
-    /// The function asks for an event, whether one is left or not.
+    /// The function asks for an event. There may be none.
     Asked(Instant),
-    /// An event goes to the function.
+    /// An event is sent to the function.
     Sent(Instant),
     /// The function has answered an event.
     Answered(Instant, Value),
@@ -53,10 +53,10 @@ struct Port {
 }
 
 impl RuntimeApi {
-    /// Listens on a free port. Requests for anything else go to `aws`.
+    /// Listens on a free port. Requests for other things go to `aws`.
     ///
     /// # Panics
-    /// Where no port is free.
+    /// Panics if no port is free.
     pub async fn serve(aws: Router) -> Self {
         let (sender, moments) = mpsc::unbounded_channel();
         let (events, waiting) = mpsc::unbounded_channel();
@@ -69,22 +69,23 @@ impl RuntimeApi {
             .fallback_service(aws);
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("there is a free port");
         let address = listener.local_addr().expect("a bound port has an address").to_string();
-        // Where that fails, an answer may be late, not wrong.
+        // If this fails, answers are later, but not wrong.
         let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
-        // Serving ends with the program or with this handle.
+        // The server ends with the program or with this handle.
         let serving = tokio::spawn(async move { drop(axum::serve(listener, router).await) });
         Self { address, events, moments, serving }
     }
 
-    /// Queues an event for the function. A function that asks for more waits for ever, as between two events on Lambda.
+    /// Queues an event for the function. A function that asks for an event when there is none waits, as it does on
+    /// Lambda.
     pub fn send(&self, event: &Value) {
         self.events.send(event.clone()).expect("the port holds the receiver");
     }
 
-    /// What happens next.
+    /// Waits for the next thing that happens.
     ///
     /// # Panics
-    /// Where nothing happens within [`PATIENCE`].
+    /// Panics if nothing happens within [`PATIENCE`].
     pub async fn moment(&mut self) -> Moment {
         let moment = timeout(PATIENCE, self.moments.recv()).await;
         moment.expect("the function goes on in time").expect("the port holds the sender")
@@ -99,7 +100,7 @@ impl Drop for RuntimeApi {
 
 impl Port {
     fn report(&self, moment: Moment) -> StatusCode {
-        // Refused only when the function is not waited for any more.
+        // Sending fails only if the test does not wait for the function any more.
         let _ = self.moments.send(moment);
         StatusCode::ACCEPTED
     }

@@ -1,5 +1,5 @@
-//! A function's real binary as Lambda runs it: a process that asks a Runtime API for its events. Its
-//! AWS calls pass through the same port, where each is a point to die at.
+//! Runs a function's real binary as Lambda does: as a process that asks a Runtime API for its events. Its AWS calls
+//! pass through the same port, and the process can be killed at each of them.
 
 use std::fs::File;
 use std::future::pending;
@@ -21,62 +21,62 @@ use super::proxy::{self, Call, Proxy};
 use super::runtime_api::{Moment as RuntimeMoment, RuntimeApi};
 use super::usage::Usage;
 
-/// A function and what it reaches.
+/// A function, and the endpoints that it reaches.
 #[derive(Debug, Clone)]
 pub struct Sandbox {
     /// The function's binary.
     pub binary: PathBuf,
-    /// Its variables, as the template sets them.
+    /// The variables that the template sets.
     pub variables: Vec<(String, String)>,
-    /// Everything but Batch.
+    /// The endpoint of all services except Batch.
     pub endpoint: String,
     /// Batch.
     pub batch: String,
-    /// Where its output goes.
+    /// The file for the function's output.
     pub log: PathBuf,
 }
 
 /// Where an invocation is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kill {
-    /// At which of its AWS calls, from 0.
+    /// Number of the AWS call, from 0.
     pub call: usize,
-    /// On which side of it.
+    /// Whether the process is killed before or after the call.
     pub moment: Moment,
 }
 
-/// The side of a call.
+/// One side of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moment {
-    /// The service has not seen the call.
+    /// The service has not received the call.
     Before,
-    /// The service has answered, the function has not seen the answer.
+    /// The service has answered, but the function has not received the answer.
     After,
 }
 
-/// What an invocation did.
+/// What an invocation has done.
 #[derive(Debug)]
 pub struct Invocation {
-    /// Names of its AWS calls that reached the service, in order.
+    /// Names of the AWS calls that reached the service, in order.
     pub calls: Vec<String>,
-    /// The same calls, each with its bytes and times.
+    /// The same calls with their bytes and times.
     pub traffic: Vec<Call>,
-    /// How it ended.
+    /// How the invocation ended.
     pub outcome: Outcome,
-    /// When the event was handed over.
+    /// When the function got the event.
     pub began: Instant,
-    /// When the response came.
+    /// When the function's response came.
     pub ended: Instant,
 }
 
 /// How an invocation ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// With this response.
+    /// The function has answered with this response.
     Answered(Value),
-    /// With this error.
+    /// The function has answered with this error.
     Failed(Value),
-    /// Killed where it was to be, at this call.
+    /// The process was killed at this call, as the test wanted.
     Killed(String),
 }
 
@@ -91,7 +91,7 @@ pub struct Warm {
     process: Child,
 }
 
-/// AWS, as the process reaches it.
+/// The AWS endpoints as the process reaches them.
 #[derive(Debug)]
 struct Port {
     kill: Option<Kill>,
@@ -101,10 +101,10 @@ struct Port {
 }
 
 impl Sandbox {
-    /// Runs a fresh process on one event. It is dead when this returns.
+    /// Runs a new process for one event. It has ended when this returns.
     ///
     /// # Panics
-    /// Where the process ends by itself or does not answer in time.
+    /// Panics if the process ends by itself or does not answer in time.
     pub async fn invoke(&self, event: &Value, kill: Option<Kill>) -> Invocation {
         let mut warm = self.start(kill).await;
         let invocation = warm.invoke(event).await;
@@ -115,7 +115,7 @@ impl Sandbox {
     /// Starts a process that waits for events.
     ///
     /// # Panics
-    /// Where it can't be started.
+    /// Panics if it cannot be started.
     pub async fn start(&self, kill: Option<Kill>) -> Warm {
         let (sender, killed) = mpsc::unbounded_channel();
         let proxy = Proxy::new(&self.endpoint, &self.batch);
@@ -148,10 +148,10 @@ impl Sandbox {
 }
 
 impl Warm {
-    /// Hands it an event and waits for its response.
+    /// Sends an event to the process, and waits for the response.
     ///
     /// # Panics
-    /// Where the process ends by itself or does not answer in time.
+    /// Panics if the process ends by itself or does not answer in time.
     pub async fn invoke(&mut self, event: &Value) -> Invocation {
         self.api.send(event);
         let mut handed = self.began;
@@ -178,18 +178,18 @@ impl Warm {
         }
     }
 
-    /// What it has used so far.
+    /// What the process has used so far.
     ///
     /// # Panics
-    /// Where it has ended.
+    /// Panics if the process has ended.
     pub fn usage(&self) -> Usage {
-        Usage::of(self.process.id().expect("nobody has waited for it"))
+        Usage::of(self.process.id().expect("the process is not reaped yet"))
     }
 
-    /// SIGKILL, and wait until the kernel has reaped it. After an answer Lambda would freeze it.
+    /// Kills the process, and waits until the kernel has reaped it. On AWS, Lambda would freeze it after an answer.
     ///
     /// # Panics
-    /// Where the process is not ours.
+    /// Panics if the process does not belong to this test.
     pub async fn stop(mut self) {
         self.process.kill().await.expect("the process is ours");
     }
@@ -209,10 +209,10 @@ async fn forward(State(port): State<Arc<Port>>, request: Request) -> Response<Bo
 }
 
 impl Port {
-    /// Where the process is to die, it gets no answer any more.
+    /// A process that is to be killed here gets no answer.
     async fn point(&self, here: Kill, name: &str) {
         if self.kill == Some(here) {
-            // Refused only when the process is not waited for any more.
+            // Sending fails only if the test does not wait for the process any more.
             let _ = self.killed.send((format!("{:?} {name}", here.moment), Instant::now()));
             pending::<()>().await;
         }

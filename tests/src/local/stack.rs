@@ -1,4 +1,4 @@
-//! `spotsweep local` for one test, beside whatever stack the developer has running.
+//! Runs `spotsweep local` for one test. A stack that the developer has started is not touched.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -18,24 +18,24 @@ use super::usage::Usage;
 /// A running local stack. Dropping it kills it.
 #[derive(Debug)]
 pub struct Stack {
-    /// S3, DynamoDB, EventBridge, Lambda and SQS.
+    /// URL of S3, DynamoDB, EventBridge, Lambda and SQS.
     pub endpoint: String,
-    /// Batch and EC2.
+    /// URL of Batch and EC2.
     pub emulator: String,
     /// The control plane's bucket.
     pub bucket: String,
     /// The control plane's table.
     pub table: String,
-    /// The functions' output, and ministack's own.
+    /// The log of the functions and of ministack.
     pub functions_log: PathBuf,
-    /// The binaries that it runs copies of.
+    /// The folder of the binaries of which the stack runs copies.
     pub binaries: PathBuf,
     host: Child,
     folder: PathBuf,
     _lock: Option<File>,
 }
 
-/// What `spotsweep local` tells about itself.
+/// What `spotsweep local` prints about itself.
 #[derive(Deserialize)]
 struct State {
     endpoint: String,
@@ -46,18 +46,18 @@ struct State {
 }
 
 impl Stack {
-    /// Builds what is missing and starts it. A second stack of the same name waits for the first.
+    /// Builds what is missing, and starts the stack. A second stack of the same name waits for the first one.
     ///
     /// # Panics
-    /// Where it does not start.
+    /// Panics if the stack does not start.
     pub async fn start(name: &str) -> Self {
         Self::start_with(name, &[]).await
     }
 
-    /// The same with options of `spotsweep local up`.
+    /// Starts the stack with options of `spotsweep local up`.
     ///
     /// # Panics
-    /// Where it does not start.
+    /// Panics if the stack does not start.
     pub async fn start_with(name: &str, options: &[&str]) -> Self {
         let binaries = tokio::task::spawn_blocking(Binaries::build).await.expect("the binaries can be built");
         let tests = binaries.target().join("local-tests");
@@ -68,27 +68,27 @@ impl Stack {
         Self { _lock: Some(lock), ..Self::start_in(&tests.join(name), binaries.folder(), options).await }
     }
 
-    /// Starts it with binaries that are there, in a folder that no other test uses; what that holds is removed.
+    /// Starts the stack with existing binaries, in a folder that no other test uses. Its content is removed first.
     ///
     /// # Panics
-    /// Where it does not start.
+    /// Panics if the stack does not start.
     pub async fn start_in(folder: &Path, binaries: &Path, options: &[&str]) -> Self {
         let (host, State { endpoint, emulator, bucket, table, functions_log }) = host(binaries, folder, options).await;
         let (binaries, folder) = (binaries.to_owned(), folder.to_owned());
         Self { endpoint, emulator, bucket, table, functions_log, binaries, host, folder, _lock: None }
     }
 
-    /// A folder for what a test writes. It stays where the test fails.
+    /// Makes a folder for the files of a test. If the test fails, the folder stays.
     ///
     /// # Panics
-    /// Where it can't be made.
+    /// Panics if the folder cannot be made.
     pub fn subfolder(&self, name: &str) -> PathBuf {
         let path = self.folder.join(name);
         fs::create_dir_all(&path).expect("the target folder is writable");
         path
     }
 
-    /// How to reach everything but Batch and EC2.
+    /// The configuration of clients for all services except Batch and EC2.
     pub fn config(&self) -> SdkConfig {
         config(&self.endpoint)
     }
@@ -96,12 +96,12 @@ impl Stack {
     /// Runs a command of the same binary as its user would, with an environment that leads to this stack.
     ///
     /// # Panics
-    /// Where it can't be started.
+    /// Panics if the command cannot be started.
     pub async fn command(&self, arguments: &[&str]) -> Output {
         self.prepared(arguments).output().await.expect("the command can be started")
     }
 
-    /// The same, yet to be started.
+    /// Prepares a command without starting it.
     pub fn prepared(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(self.binaries.join("spotsweep"));
         command.args(arguments).env("SPOTSWEEP_LOCAL", &self.folder).env("AWS_ENDPOINT_URL", &self.endpoint);
@@ -113,18 +113,18 @@ impl Stack {
         command
     }
 
-    /// What its host has used so far.
+    /// What the host has used so far.
     ///
     /// # Panics
-    /// Where it has ended.
+    /// Panics if the host has ended.
     pub fn usage(&self) -> Usage {
         Usage::of(self.host.id().expect("the host lives"))
     }
 
-    /// Kills its host with SIGKILL, as the kernel does where memory is short.
+    /// Kills the host with SIGKILL, as the kernel does when memory is short.
     ///
     /// # Panics
-    /// Where there is no host.
+    /// Panics if there is no host.
     pub async fn kill(&mut self) {
         let pid = fs::read_to_string(self.folder.join("host.pid")).expect("there is a host");
         let pid = pid.trim().parse().ok().and_then(Pid::from_raw).expect("the host has written its pid");
@@ -133,10 +133,10 @@ impl Stack {
         eventually("the host is gone", is_gone).await;
     }
 
-    /// Starts another host in the same folder, with `spotsweep local up`; what that says.
+    /// Starts another host in the same folder with `spotsweep local up`, and returns its output.
     ///
     /// # Panics
-    /// Where it does not start.
+    /// Panics if it does not start.
     pub async fn up(&mut self, arguments: &[&str]) -> String {
         let binaries = self.binaries.display().to_string();
         let up = self.command(&[&["local", "up", "--binaries", &binaries], arguments].concat()).await;
@@ -154,15 +154,15 @@ impl Stack {
         said
     }
 
-    /// The folder of all its runs.
+    /// The folder of all runs of the stack.
     pub fn runs(&self) -> PathBuf {
         self.folder.join("runs")
     }
 
-    /// Stops it with `spotsweep local down`, and says how long that takes.
+    /// Stops the stack with `spotsweep local down`, and returns how long that takes.
     ///
     /// # Panics
-    /// Where it does not stop by itself, or leaves a program behind.
+    /// Panics if the stack does not stop, or leaves a program running.
     pub async fn down(mut self) -> Duration {
         let begun = Instant::now();
         let down = self.command(&["local", "down", "--yes"]).await;
@@ -174,17 +174,17 @@ impl Stack {
         taken
     }
 
-    /// Stops it as Ctrl-C does.
+    /// Stops the stack as Ctrl-C does.
     ///
     /// # Panics
-    /// Where it does not stop by itself.
+    /// Panics if it does not stop.
     pub async fn stop(self) {
         let pid = self.host.id().and_then(|pid| Pid::from_raw(pid.cast_signed())).expect("the host lives");
         kill_process(pid, Signal::TERM).expect("the host is ours");
         self.gone().await;
     }
 
-    /// The host ends, because a command has stopped it.
+    /// Waits for the end of the host, which a command has stopped.
     pub async fn gone(mut self) {
         let ended = timeout(PATIENCE, self.host.wait()).await.expect("the local stack stops");
         assert!(ended.expect("the host can be followed").success(), "see {}", self.folder.display());
@@ -200,9 +200,9 @@ fn programs_of(folder: &Path) -> Vec<String> {
     lines.filter(|line| line.contains(&*folder.to_string_lossy())).collect()
 }
 
-/// Starts the stack's host with its state in a fresh folder.
+/// Starts the stack's host with its state in an empty folder.
 async fn host(binaries: &Path, folder: &Path, options: &[&str]) -> (Child, State) {
-    // What a killed test has left; absent is the usual case.
+    // Usually there is none. A killed test may have left one.
     let _ = fs::remove_dir_all(folder);
     fs::create_dir_all(folder).expect("the target folder is writable");
     let log = folder.join("host.log");

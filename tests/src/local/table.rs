@@ -1,5 +1,5 @@
-//! The control plane's table in memory, behind DynamoDB's own protocol: what the store asks of it, answered at once,
-//! with the units that DynamoDB would bill. What it does not know is refused, not guessed.
+//! The control plane's table in memory, with DynamoDB's own protocol. It answers the requests that the store makes, and
+//! counts the units that DynamoDB would bill. It refuses every other request.
 
 mod rows;
 mod units;
@@ -21,7 +21,7 @@ use super::aws::config;
 use rows::{Refusal, Rows};
 pub use units::Units;
 
-/// A table on a port of its own. Dropping it ends it.
+/// A table on a port of its own. Dropping it stops it.
 #[derive(Debug)]
 pub struct Table {
     endpoint: String,
@@ -29,7 +29,7 @@ pub struct Table {
     serving: JoinHandle<()>,
 }
 
-/// Rows, and what has been asked of them.
+/// The rows, and the units that requests have used.
 #[derive(Debug, Default)]
 struct Metered {
     rows: Rows,
@@ -38,10 +38,10 @@ struct Metered {
 }
 
 impl Table {
-    /// An empty table. It answers to every table name.
+    /// Starts an empty table, which accepts every table name.
     ///
     /// # Panics
-    /// Where there is no port.
+    /// Panics if no port is free.
     pub async fn serve() -> Self {
         let state = Arc::<Mutex<Metered>>::default();
         let router = Router::new().fallback(answer).with_state(Arc::clone(&state));
@@ -51,31 +51,31 @@ impl Table {
         Self { endpoint, state, serving }
     }
 
-    /// Where it is.
+    /// URL of the table.
     pub fn endpoint(&self) -> &str {
         &self.endpoint
     }
 
-    /// How to reach it.
+    /// The configuration of its clients.
     pub fn config(&self) -> SdkConfig {
         config(&self.endpoint)
     }
 
-    /// The next request is carried out, and answered with an error.
+    /// Executes the next request, but answers it with an error.
     pub fn lose_answer(&self) {
         lock(&self.state).loses_answer = true;
     }
 
-    /// Copies what other decisions need of a trial: the rows of the first trials, one after the other, for each further
-    /// trial of the sweep.
+    /// Gives each further trial of the sweep copies of the first trials' peer rows, in turn. Decisions about other
+    /// trials read these rows.
     ///
     /// # Panics
-    /// Where the first trials have no rows.
+    /// Panics if the first trials have no rows.
     pub fn repeat_peers(&self, sweep: &SweepId, written: u32, trials: u32) {
         lock(&self.state).rows.repeat(&format!("SWEEP#{sweep}"), "PEER#", written, trials);
     }
 
-    /// What has been used since this was last asked.
+    /// The units that were used since the last time that this was called.
     pub fn take(&self) -> Units {
         std::mem::take(&mut lock(&self.state).units)
     }

@@ -1,4 +1,4 @@
-//! A dropped file, and what S3 says of it.
+//! A dropped file, and S3's event for it.
 
 use aws_config::SdkConfig;
 use jiff::Timestamp;
@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use super::aws::s3;
 
-/// Puts a file under `sweeps/`, and gives the event that S3 sends for it.
+/// Puts a file under `sweeps/`, and returns the event that S3 sends for it.
 ///
 /// # Panics
-/// Where S3 refuses.
+/// Panics if S3 refuses.
 pub async fn drop_file(config: &SdkConfig, bucket: &str, name: &str, text: &str) -> Value {
     let key = format!("sweeps/{name}.yaml");
     let put = s3(config).put_object().bucket(bucket).key(&key).body(text.to_owned().into_bytes().into());

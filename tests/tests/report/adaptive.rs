@@ -1,4 +1,4 @@
-//! Pages of sweeps that repeat their parameter sets, and of those that search.
+//! Report pages of sweeps that repeat their parameter sets, and of sweeps that search.
 
 use super::browser::Browser;
 use super::{HOSTILE, HOSTILE_NAMES, SMALL, assert_quiet, heading, lines, listed, shapes, texts, write_page};
@@ -11,7 +11,7 @@ fn repeated_sets_are_ranked_before_the_trials() {
     let Some(browser) = Browser::start() else { return };
     browser.open(&page);
     assert_eq!(texts(&browser, "h2")[..2], ["Parameter sets", "Leaderboard"]);
-    // Trials 5 and 22 have failed: sets 5 and 6 have no rank.
+    // Trials 5 and 22 have failed, so sets 5 and 6 have no rank.
     let ranks = texts(&browser, "#sets tbody td:first-child");
     assert_eq!(ranks, ["1", "2", "3", "4", "5", "6", "–", "–"]);
     let flags = texts(&browser, "#sets tbody .status.failed");
@@ -38,7 +38,7 @@ fn a_search_shows_predictions_and_regret() {
     assert!(texts(&browser, "header p.muted").iter().any(|text| {
         text.starts_with("Early stopping (hyperband): trials are compared at steps 3, 9, 27 of val_loss.")
     }));
-    // 24 trials: the first four from no model, and 5 and 22 have failed.
+    // Of 24 trials, the first four do not come from a model, and trials 5 and 22 have failed.
     assert_eq!(shapes(&browser, "predictions", ".above circle.found"), 18);
     assert_eq!(shapes(&browser, "predictions", ".equal"), 1);
     let improved = shapes(&browser, "regret", ".above circle.found");
@@ -71,7 +71,7 @@ fn names_of_others_stay_texts_where_sets_are_searched() {
     browser.run("document.querySelectorAll('summary').forEach((one) => one.click())");
     browser.settle();
     assert_eq!(browser.run("return [document.scripts.length, document.images.length]"), json!([2, 0]));
-    // Sets 0 to 3 are from no model, and 5 and 6 lack a result.
+    // Sets 0 to 3 do not come from a model, and sets 5 and 6 lack a result.
     assert_eq!(shapes(&browser, "predictions", ".above circle.found"), 2);
     assert_quiet(&browser, &page);
 }

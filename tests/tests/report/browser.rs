@@ -12,13 +12,13 @@ use tempfile::TempDir;
 
 /// The key that the protocol gives to a reference to an element.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
-/// For one answer.
+/// How long to wait for one answer.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// What the sum of [`Browser::slowness`] takes, in CPU time of this engine on two cores of an Intel Xeon.
+/// CPU time of the sum in [`Browser::slowness`], with this engine on two cores of an Intel Xeon.
 const SUM_MS: f64 = 60.0;
-/// Tries to start the driver.
+/// How often to start the driver.
 const STARTS: u32 = 5;
-/// How the protocol writes keys.
+/// Keys as the protocol writes them.
 pub(crate) const ENTER: &str = "\u{E007}";
 pub(crate) const ESCAPE: &str = "\u{E00C}";
 pub(crate) const PAGE_DOWN: &str = "\u{E00F}";
@@ -26,7 +26,7 @@ pub(crate) const END: &str = "\u{E010}";
 pub(crate) const ARROW_UP: &str = "\u{E013}";
 pub(crate) const ARROW_DOWN: &str = "\u{E015}";
 
-/// A browser with one window. Both processes are gone when this is dropped.
+/// A browser with one window. Dropping it ends the browser and the driver.
 pub(crate) struct Browser {
     driver: Child,
     port: u16,
@@ -34,7 +34,7 @@ pub(crate) struct Browser {
     _profile: TempDir,
 }
 
-/// A driver, and the port that it listens on; `None` where it has ended before.
+/// Starts a driver, and returns it with its port. `None` if it has ended before.
 fn started(program: &Path) -> Option<(Child, u16)> {
     let mut driver =
         Command::new(program).arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
@@ -51,7 +51,7 @@ fn started(program: &Path) -> Option<(Child, u16)> {
 }
 
 impl Browser {
-    /// Starts one; `None` where this machine has none.
+    /// Starts a browser. `None` if this machine has none.
     pub(crate) fn start() -> Option<Self> {
         let chromium = ["chromium", "chromium-browser", "google-chrome"].into_iter().find_map(find);
         let missing =
@@ -59,7 +59,7 @@ impl Browser {
         if !met(missing) {
             return None;
         }
-        // A driver ends at once where another program has just taken the port that it has chosen.
+        // A driver ends at once if another program has just taken the port that it has chosen.
         let chromedriver = find("chromedriver")?;
         let (driver, port) = (0..STARTS).find_map(|_| started(&chromedriver)).expect("chromedriver says its port");
         let profile = tempfile::tempdir().unwrap();
@@ -75,7 +75,7 @@ impl Browser {
         Some(browser)
     }
 
-    /// Opens a file and waits until the page says that it is drawn; the milliseconds that took.
+    /// Opens a file, and waits until the page reports that it is drawn. Returns the milliseconds that this took.
     pub(crate) fn open(&self, page: &Path) -> f64 {
         self.tell("url", &json!({ "url": format!("file://{}", page.display()) }));
         for _ in 0..600 {
@@ -83,31 +83,32 @@ impl Browser {
             if let Some(ready) = ready.as_str() {
                 return ready.parse().unwrap();
             }
-            // The wait is the driver's: its answer comes after 50 ms of the page's own time.
+            // The page waits, not the driver: the driver's answer comes after 50 ms of the page's time.
             self.tell("execute/async", &json!({ "script": "setTimeout(arguments[0], 50)", "args": [] }));
         }
         panic!("{} was not drawn: {}", page.display(), self.log("browser"));
     }
 
-    /// How much slower the machine is now than an idle one, at a computation that takes an idle one [`SUM_MS`].
+    /// How much slower than an idle machine this one is now, measured with a computation that takes [`SUM_MS`] on an
+    /// idle one.
     pub(crate) fn slowness(&self) -> f64 {
         let sum = "const start = performance.now(); let sum = 0;
             for (let i = 0; i < 3e7; i += 1) sum += Math.sqrt(i); return [performance.now() - start, sum]";
         (self.run(sum)[0].as_f64().unwrap() / SUM_MS).max(1.0)
     }
 
-    /// What a script in the page returns.
+    /// Runs a script in the page, and returns its value.
     pub(crate) fn run(&self, script: &str) -> Value {
         self.tell("execute/sync", &json!({ "script": script, "args": [] }))
     }
 
-    /// Waits until what has happened is shown.
+    /// Waits until the page shows the result of the last action.
     pub(crate) fn settle(&self) {
         let frames = "requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(arguments[0], 50)))";
         self.tell("execute/async", &json!({ "script": frames, "args": [] }));
     }
 
-    /// Clicks, as a person would: the element must be in reach.
+    /// Clicks on an element as a person would. It must be visible and not covered.
     pub(crate) fn click(&self, selector: &str) {
         self.run(&format!("document.querySelector({}).scrollIntoView({{ block: 'center' }})", json!(selector)));
         let element = self.element(selector);
@@ -115,7 +116,7 @@ impl Browser {
         self.settle();
     }
 
-    /// Types into the element, or on it.
+    /// Types into an element.
     pub(crate) fn type_on(&self, selector: &str, keys: &str) {
         let element = self.element(selector);
         self.tell(&format!("element/{element}/value"), &json!({ "text": keys }));
@@ -126,7 +127,7 @@ impl Browser {
         self.mouse(&[moved(from), pressed(), moved(to), released()]);
     }
 
-    /// Moves the pointer to a place of the window, and waits until what that does is shown.
+    /// Moves the pointer to a place of the window, and waits until the page shows the result.
     pub(crate) fn hover(&self, place: (i64, i64)) {
         self.mouse(&[moved(place)]);
         self.settle();
@@ -141,13 +142,12 @@ impl Browser {
         self.tell("actions", &json!({ "actions": [{ "type": "pointer", "id": "mouse", "actions": actions }] }));
     }
 
-    /// Complaints of the browser: script errors, refused requests, broken policies.
+    /// Errors in the browser's log: of scripts, refused requests and violated policies.
     pub(crate) fn complaints(&self) -> Vec<Value> {
         self.log("browser").as_array().unwrap().clone()
     }
 
-    /// Addresses that were asked for since the last call, but for what lies in the page itself or in
-    /// the browser.
+    /// Addresses that were requested since the last call, except for those within the page or the browser.
     pub(crate) fn requests(&self) -> Vec<String> {
         let log = self.log("performance");
         let messages = log.as_array().unwrap().iter().map(|entry| entry["message"].as_str().unwrap());
@@ -157,7 +157,7 @@ impl Browser {
         urls.filter(|url| !["data:", "chrome:"].iter().any(|own| url.starts_with(own))).collect()
     }
 
-    /// A command of Chromium's own (chromedevtools.github.io/devtools-protocol).
+    /// Sends a command of Chromium's own protocol (chromedevtools.github.io/devtools-protocol).
     pub(crate) fn devtools(&self, command: &str, parameters: &Value) -> Value {
         self.tell("goog/cdp/execute", &json!({ "cmd": command, "params": parameters }))
     }
@@ -181,7 +181,8 @@ impl Browser {
         answer
     }
 
-    /// One request and its answer's value. ChromeDriver leaves the connection open, so the length counts.
+    /// Sends one request, and returns the value in its answer. ChromeDriver keeps the connection open, so the length is
+    /// read from the header.
     fn exchange(&self, method: &str, path: &str, body: &str) -> std::io::Result<Value> {
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port))?;
         stream.set_read_timeout(Some(PATIENCE))?;
@@ -216,7 +217,8 @@ fn released() -> Value {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // Ends the browser; ChromeDriver killed would leave it behind. A failed test must not fail twice.
+        // Ends the browser, which would go on if only ChromeDriver were killed. Errors are ignored, so that a failed
+        // test does not panic twice.
         let _ = self.exchange("DELETE", &format!("/session/{}", self.session), "{}");
         let _ = self.driver.kill();
         let _ = self.driver.wait();

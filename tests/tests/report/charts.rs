@@ -1,4 +1,4 @@
-//! The charts by mouse and by keyboard.
+//! Uses the charts with the mouse and with the keyboard.
 
 use serde_json::json;
 
@@ -6,12 +6,12 @@ use super::browser::{ARROW_DOWN, ARROW_UP, Browser, END, ESCAPE, PAGE_DOWN};
 use super::sweeps::Shape;
 use super::{SMALL, assert_quiet, count, lines, listed, shapes, texts, tooltip, write, write_page, write_text};
 
-/// More trials than the timeline shows at once.
+/// A sweep with more trials than the timeline shows at once.
 const LONG: Shape =
     Shape { name: "long", trials: 60, parameters: 6, points: 5, running_from: 60, is_priced: true, text: "" };
 
-/// Texts of charts that overlap, or leave their chart, and horizontal axes with fewer than three labels. What stands at a
-/// slant is left out: its box is larger than itself.
+/// Finds texts of charts that overlap or leave their chart, and horizontal axes with fewer than three labels. Slanted
+/// texts are left out, because their box is larger than the text.
 const ILLEGIBLE: &str = "return [...document.querySelectorAll('.chart')].flatMap((chart) => {
     const frame = chart.getBoundingClientRect();
     const labels = [...chart.querySelectorAll('text:not([transform])')].map((text) => {
@@ -28,14 +28,14 @@ const ILLEGIBLE: &str = "return [...document.querySelectorAll('.chart')].flatMap
     return [...found.map(({ said }) => `${chart.id}: ${said}`), ...(least < 3 ? [`${chart.id}: ${least} labels`] : [])];
 })";
 
-/// How many lines of the curves have stepped back.
+/// Number of curves that are dimmed.
 fn faint(browser: &Browser) -> usize {
     count(&browser.run(
         "return [...document.querySelectorAll('#curves-chart .below .line')].filter((line) => getComputedStyle(line).strokeOpacity === '0.04').length",
     ))
 }
 
-/// Scrolls a chart to the middle of the window; where its upper left corner is then.
+/// Scrolls a chart to the middle of the window, and returns the position of its upper left corner then.
 fn corner(browser: &Browser, chart: &str) -> (i64, i64) {
     let place = format!(
         "const chart = document.getElementById('{chart}-chart');
@@ -48,7 +48,8 @@ fn corner(browser: &Browser, chart: &str) -> (i64, i64) {
     corner
 }
 
-/// Presses keys on a control of a chart (an axis, a slider, the plot), and gives back what it then says of itself.
+/// Presses keys on a control of a chart (an axis, a slider, the plot), and returns its text for screen readers
+/// afterwards.
 fn press(browser: &Browser, chart: &str, control: &str, keys: &str) -> String {
     let selector = format!("#{chart}-chart [data-control=\"{control}\"]");
     browser.type_on(&selector, keys);
@@ -56,7 +57,7 @@ fn press(browser: &Browser, chart: &str, control: &str, keys: &str) -> String {
     said(browser, chart, control)
 }
 
-/// What a control of a chart says of itself to a screen reader.
+/// The text for screen readers of a control of a chart.
 fn said(browser: &Browser, chart: &str, control: &str) -> String {
     let selector = format!("#{chart}-chart [data-control=\"{control}\"]");
     let text =
@@ -79,21 +80,21 @@ fn a_range_on_an_axis_chooses_trials_everywhere() {
     browser.open(&page);
     assert_eq!(faint(&browser), 0);
     let (x, y) = corner(&browser, "parallel");
-    // The upper half of the first axis, lr from 1e-4 to 0.1: from 10^-2.5 up.
+    // The drag selects the upper half of the first axis: lr from 1e-4 to 0.1, from 10^-2.5 up.
     browser.drag((x + 75, y + 46), (x + 75, y + 44 + (420 - 44 - 24) / 2));
     let rates = column(&browser, "lr");
     assert!(!rates.is_empty() && rates.len() < 22, "{rates:?}");
     assert!(rates.iter().all(|lr| *lr > 0.003), "{rates:?}");
     assert_eq!(faint(&browser), 22 - rates.len(), "the curves of the others step back");
 
-    // A second range, on the fifth of seven axes: model.depth from 4.5 up.
+    // The drag selects a second range on the fifth of seven axes: model.depth from 4.5 up.
     let depth_x = x + 75 + (1240 - 150) * 4 / 6;
     browser.drag((depth_x, y + 44), (depth_x, y + 44 + (420 - 44 - 24) / 2));
     let (both, depths) = (column(&browser, "lr"), column(&browser, "model.depth"));
     assert!(!both.is_empty() && both.len() < rates.len(), "{both:?} of {rates:?}");
     assert!(both.iter().all(|lr| *lr > 0.003) && depths.iter().all(|depth| *depth >= 5.0), "{both:?} {depths:?}");
     assert_eq!(faint(&browser), 22 - both.len());
-    // A click on the axis drops its range.
+    // A click on the axis removes its range.
     browser.drag((depth_x, y + 300), (depth_x, y + 300));
     assert_eq!(column(&browser, "lr"), rates);
 
@@ -113,7 +114,7 @@ fn ranges_are_chosen_by_keyboard_too() {
     let rates = column(&browser, "lr");
     assert!(!rates.is_empty() && rates.len() < 22 && rates.iter().all(|lr| *lr > 0.003), "{rates:?}");
     assert_eq!(faint(&browser), 22 - rates.len());
-    // One value of a category after another.
+    // Each key press selects the next value of a category.
     assert_eq!(press(&browser, "parallel", "axis-1", ARROW_UP), "sgd");
     let sgd = listed(&browser).len();
     assert_eq!(press(&browser, "parallel", "axis-1", ARROW_DOWN), "lion");
@@ -165,7 +166,7 @@ fn a_tooltip_describes_what_the_pointer_or_a_key_points_at() {
     browser.open(&page);
     let best = synthetic.by_loss();
     assert_eq!(tooltip(&browser), None);
-    // Where the best trial's line begins.
+    // The point is the beginning of the best trial's line.
     let (x, y) = corner(&browser, "parallel");
     let start = browser.run("return document.querySelector('#parallel-chart .winner').getAttribute('d').slice(1).split('L')[0].split(' ').map((px) => Math.round(Number(px)))");
     let (line_x, line_y): (i64, i64) = serde_json::from_value(start).unwrap();
@@ -176,7 +177,7 @@ fn a_tooltip_describes_what_the_pointer_or_a_key_points_at() {
     browser.hover((x + 5, y + 5));
     assert_eq!((tooltip(&browser), shapes(&browser, "parallel", ".above .line.hovered")), (None, 0));
 
-    // By keyboard from the best to the second and on.
+    // The arrow key moves from the best trial to the second one, and on.
     for chart in ["parallel", "curves"] {
         let text = press(&browser, chart, "plot", ARROW_DOWN);
         assert!(text.starts_with(&format!("Trial {} · succeeded", best[1])), "{text}");
@@ -232,7 +233,7 @@ fn a_page_that_is_printed_at_once_has_all_its_charts() {
     let (synthetic, _) = write(&SMALL);
     let text = synthetic.page();
     let nonce = text.split("'nonce-").nth(1).unwrap().split('\'').next().unwrap();
-    // Charts are drawn one by one after the page's script has run: this one runs before the first of them is drawn.
+    // Charts are drawn one by one after the page's script. This script runs before the first of them is drawn.
     let at_once = format!(
         "<script nonce=\"{nonce}\">
             dispatchEvent(new Event('beforeprint'));

@@ -1,6 +1,6 @@
-//! `report.html` as a person opens it: from a file, in a real browser.
+//! Opens `report.html` in a real browser, from a file, as a person does.
 //!
-//! The pages stay in cargo's folder for tests (`target/tmp`), to be looked at.
+//! The pages stay in cargo's folder for tests (`target/tmp`), where a developer can look at them.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
 mod adaptive;
@@ -31,7 +31,7 @@ const HOSTILE_NAMES: Shape =
 const LARGE: Shape =
     Shape { name: "large", trials: 1_000, parameters: 20, points: 100, running_from: 1_000, is_priced: true, text: "" };
 
-/// Most that a page of 1 000 trials may take until all is drawn, on a slow machine that does other things too.
+/// Time until a page of 1 000 trials must be drawn, on a slow machine that has other work too.
 const LARGE_PAGE_MS: f64 = 20_000.0;
 
 fn write(shape: &Shape) -> (Synthetic, PathBuf) {
@@ -46,7 +46,7 @@ fn write_page(name: &str, synthetic: &Synthetic) -> PathBuf {
 
 fn write_text(name: &str, page_text: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("report-{name}.html"));
-    // At once: another test, in a process of its own, may read the same page.
+    // The page is replaced atomically, because another test may read it in another process.
     let mut page = NamedTempFile::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     page.write_all(page_text.as_bytes()).unwrap();
     page.persist(&path).unwrap();
@@ -180,7 +180,7 @@ fn the_filter_takes_comparisons() {
     assert_quiet(&browser, &page);
 }
 
-/// The page's amounts are those of the command line: below a cent two digits, and none reads as nothing.
+/// The page's amounts are rounded as on the command line: below a cent to two digits, and none of them to 0.
 #[test]
 fn small_amounts_are_shown() {
     let paid = 0.000_28;
@@ -193,7 +193,7 @@ fn small_amounts_are_shown() {
     assert_quiet(&browser, &page);
 }
 
-/// The page's times are those of the command line.
+/// The page's times are written as on the command line.
 #[test]
 fn short_times_are_given_to_the_second() {
     let seconds = [0.4, 9.96, 12.3, 59.6, 185.0, 1_800.0, 7_265.0, 97_200.0];
@@ -208,7 +208,7 @@ fn short_times_are_given_to_the_second() {
     assert_quiet(&browser, &page);
 }
 
-/// Which trial leads is decided where it is for `status` and `watch`: an attempt without a claim does not count.
+/// `status` and `watch` use the same decision about which trial leads: an attempt without a claim does not count.
 #[test]
 fn the_trial_that_leads_so_far_is_named() {
     let Some(browser) = Browser::start() else { return };
@@ -231,7 +231,7 @@ fn nothing_that_a_person_wrote_becomes_markup() {
     assert!(texts(&browser, "#leaderboard thead th").contains(&name), "it is shown as it was written");
     assert!(texts(&browser, "#leaderboard tbody td").contains(&HOSTILE.to_owned()));
     assert!(texts(&browser, "#failures pre")[0].contains(HOSTILE) && texts(&browser, "#file pre")[0].contains(HOSTILE));
-    // Tooltips and tables come later than the page.
+    // Tooltips and tables are made after the page was drawn.
     browser.run("document.querySelectorAll('summary').forEach((one) => one.click())");
     let middle = "const { x, y, width } = document.getElementById('importance-chart').getBoundingClientRect();
         scrollBy(0, y - 200); return [Math.round(x + width / 4), 215]";
@@ -247,7 +247,7 @@ fn nothing_that_a_person_wrote_becomes_markup() {
     assert_eq!(browser.run("return [document.scripts.length, document.images.length]"), json!([2, 0]));
     assert_quiet(&browser, &page);
 
-    // And if it did, the policy of the page would stop it.
+    // If the page made a request, its policy would stop it.
     browser.run("const script = document.createElement('script'); script.textContent = 'window.ran = true'; document.body.append(script)");
     browser.run("fetch('http://127.0.0.1:9/').catch(() => {})");
     browser.settle();
@@ -354,7 +354,7 @@ fn a_thousand_trials_are_shown_without_delay() {
     assert_quiet(&browser, &page);
 }
 
-/// The page that a sweep on the local stack leaves, an interruption and a failed trial among its trials.
+/// Opens the page of a sweep on the local stack, in which one trial was interrupted and one has failed.
 #[test]
 fn the_report_of_a_real_sweep_opens() {
     let folder = tempfile::tempdir().unwrap();
@@ -364,7 +364,7 @@ fn the_report_of_a_real_sweep_opens() {
     let summary = run.summary();
     assert_eq!((&summary["succeeded"], &summary["failed"]), (&json!(3), &json!(1)), "{}", run.messages());
     let cost = |part: &str| summary["cost"][part].as_f64().unwrap();
-    // Trials of seconds: the control plane may be their larger part.
+    // The trials run for seconds, so the control plane may cost more than they do.
     let instances = cost("usd") - cost("storage_usd") - cost("control_plane_usd");
     assert!(0.0 < instances && instances < cost("on_demand_usd"), "{summary}");
     assert_eq!(cost("unpriced_seconds"), 0.0, "{summary}");

@@ -1,4 +1,4 @@
-//! What a browser shows of a page.
+//! Reads what a browser shows of a page.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::browser::Browser;
 
-/// Nothing but the page itself was asked for, and nothing went wrong.
+/// Asserts that nothing but the page was requested, and that there was no error.
 pub(super) fn assert_quiet(browser: &Browser, page: &Path) {
     assert_eq!(browser.requests(), [format!("file://{}", page.display())]);
     let complaints = browser.complaints();
@@ -18,18 +18,19 @@ pub(super) fn texts(browser: &Browser, selector: &str) -> Vec<String> {
     serde_json::from_value(browser.run(&script)).unwrap()
 }
 
-/// How many shapes of a chart fit a selector.
+/// Number of shapes in a chart that match a selector.
 pub(super) fn shapes(browser: &Browser, chart: &str, selector: &str) -> usize {
     let selector = format!("#{chart}-chart {selector}");
     count(&browser.run(&format!("return document.querySelectorAll({}).length", json!(selector))))
 }
 
-/// How many lines of trials a chart has; the one that is pointed at is drawn once more, above them.
+/// Number of trials' lines in a chart. The line under the pointer is drawn once more above the others, and is not
+/// counted.
 pub(super) fn lines(browser: &Browser, chart: &str) -> usize {
     shapes(browser, chart, ".below .line")
 }
 
-/// How many colours the shapes of a chart that fit a selector are drawn in.
+/// Number of colours of the shapes in a chart that match a selector.
 pub(super) fn colours(browser: &Browser, chart: &str, selector: &str, property: &str) -> usize {
     let selector = format!("#{chart}-chart {selector}");
     count(&browser.run(&format!(
@@ -38,7 +39,7 @@ pub(super) fn colours(browser: &Browser, chart: &str, selector: &str, property: 
     )))
 }
 
-/// The tooltip's text, where it is shown.
+/// The tooltip's text, if it is shown.
 pub(super) fn tooltip(browser: &Browser) -> Option<String> {
     let text = browser.run("const tip = document.querySelector('.tooltip'); return tip.hidden ? null : tip.innerText");
     text.as_str().map(str::to_owned)

@@ -1,4 +1,4 @@
-//! Sweeps that never ran: records as the control plane would have stored them.
+//! Sweeps that never ran: the records that the control plane would have stored.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -21,16 +21,16 @@ const START: i64 = 1_795_212_000;
 const ZONES: [&str; 3] = ["us-east-1a", "us-east-1c", "us-east-1d"];
 const HOURLY_USD: (f64, f64) = (0.918, 3.06);
 
-/// What a synthetic sweep is like.
+/// The properties of a synthetic sweep.
 pub(crate) struct Shape {
     pub(crate) name: &'static str,
     pub(crate) trials: u32,
     pub(crate) parameters: usize,
     pub(crate) points: u32,
-    /// Trials from this one on have not ended.
+    /// Index of the first trial that has not ended, and all after it.
     pub(crate) running_from: u32,
     pub(crate) is_priced: bool,
-    /// Stands in for names and values that people choose.
+    /// Text that stands for names and values that people choose.
     pub(crate) text: &'static str,
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct Synthetic {
 struct Rng(ChaCha8Rng);
 
 impl Rng {
-    /// From 0 to 1.
+    /// A random number from 0 to 1.
     fn share(&mut self) -> f64 {
         f64::from(self.0.next_u32()) / f64::from(u32::MAX)
     }
@@ -64,7 +64,7 @@ fn at(second: i64) -> Timestamp {
 }
 
 impl Shape {
-    /// Rolls the sweep; the same shape gives the same one.
+    /// Makes a sweep. The same shape gives the same sweep.
     pub(crate) fn roll(&self) -> Synthetic {
         let mut rng = Rng(ChaCha8Rng::seed_from_u64(7));
         let upload = Upload {
@@ -158,7 +158,7 @@ impl Shape {
         parameters
     }
 
-    /// A trial's `metrics.jsonl`.
+    /// Makes a trial's `metrics.jsonl`.
     fn roll_record(&self, base: f64, rng: &mut Rng) -> String {
         let mut record = String::new();
         for step in 1..=self.points {
@@ -171,7 +171,8 @@ impl Shape {
     }
 }
 
-/// The best learning rate lies in the middle, deeper is better, one optimizer is worse, the rest is noise.
+/// The loss of these parameters: the best learning rate is in the middle, deeper is better, one optimizer is worse, and
+/// the rest is noise.
 fn loss_of(parameters: &Map<String, Value>, rng: &mut Rng) -> f64 {
     let lr = parameters["lr"].as_f64().unwrap().log10() + 2.5;
     let depth = parameters["model"]["depth"].as_f64().unwrap();
@@ -212,7 +213,7 @@ fn roll_attempts(trial: &mut Trial, fails: bool, is_open: bool, rng: &mut Rng) {
 }
 
 impl Synthetic {
-    /// As it was when the file had just been dropped: no trial has a record.
+    /// Removes all trials' records, as if the file had just been dropped.
     pub(crate) fn before_its_first_trial(mut self) -> Self {
         self.trials.clear();
         self.curves.clear();
@@ -221,13 +222,13 @@ impl Synthetic {
         self
     }
 
-    /// As if its file named no metric.
+    /// Removes the metric's name, as if the file named none.
     pub(crate) fn without_metric(mut self) -> Self {
         self.plan.metric = None;
         self
     }
 
-    /// As if its parameters were numbers of all sizes, one with a long name, and one that not all trials have.
+    /// Changes the parameters to numbers of all sizes. One has a long name, and not all trials have another one.
     pub(crate) fn with_odd_parameters(mut self) -> Self {
         self.parameters.clear();
         for index in self.trials.iter().map(|trial| trial.index) {
@@ -245,7 +246,7 @@ impl Synthetic {
         self
     }
 
-    /// As if its file had trained each of a third of the parameter sets three times.
+    /// Changes the trials as if a third of the parameter sets had been trained three times each.
     pub(crate) fn repeated(mut self, parameter: &str) -> Self {
         let sets = self.trials.len() / 3;
         let repeats = json!({ "parameter": parameter, "values": [1, 2, 3], "sets": sets });
@@ -260,8 +261,8 @@ impl Synthetic {
         self
     }
 
-    /// As if it had been a Bayesian search with early stopping: the first trials cover the space, the others come from a
-    /// model.
+    /// Changes the sweep into a Bayesian search with early stopping: the first trials cover the space, and a model
+    /// suggests the others.
     pub(crate) fn searched(mut self) -> Self {
         self.plan.suggests = true;
         let rule = json!({ "type": "hyperband", "bands": [3, 9, 27], "eta": 3.0, "strict": true });
@@ -279,7 +280,7 @@ impl Synthetic {
         self
     }
 
-    /// As if it had only so many trials, of one attempt each that took so many seconds, from five minutes past an hour on.
+    /// Keeps so many trials with one attempt each, which take these seconds. They start at five minutes past an hour.
     pub(crate) fn lasting(mut self, seconds: &[f64]) -> Self {
         self.plan.trials = u32::try_from(seconds.len()).unwrap();
         self.trials.truncate(seconds.len());
@@ -292,7 +293,7 @@ impl Synthetic {
         self
     }
 
-    /// As if a trial had reported a smaller loss than all others: in an attempt that has claimed it, or before one has.
+    /// Gives a trial a smaller loss than all others, in an attempt that has claimed it or in one that has not.
     pub(crate) fn led_by(mut self, index: u32, is_claimed: bool) -> Self {
         let name = &self.plan.metric.as_ref().unwrap().name;
         let trial = &mut self.trials[index as usize];
@@ -301,7 +302,7 @@ impl Synthetic {
         self
     }
 
-    /// As if the instances of all trials together had cost so many USD.
+    /// Sets the cost of all trials' instances together to so many USD.
     pub(crate) fn costing(mut self, usd: f64) -> Self {
         let each = usd / self.costs.len() as f64;
         let cost = Cost { instance_usd: each, on_demand_usd: each * 2.0, ..Cost::default() };
@@ -309,7 +310,7 @@ impl Synthetic {
         self
     }
 
-    /// The page.
+    /// Renders the report page.
     pub(crate) fn page(&self) -> String {
         render(&Report::of(&Sources {
             sweep: &self.sweep,
@@ -326,7 +327,7 @@ impl Synthetic {
         }))
     }
 
-    /// Trials that succeeded, from the smallest loss.
+    /// Indexes of the trials that succeeded, smallest loss first.
     pub(crate) fn by_loss(&self) -> Vec<u32> {
         let name = &self.plan.metric.as_ref().unwrap().name;
         let mut good: Vec<&Trial> = self.trials.iter().filter(|trial| trial.status == JobStatus::Succeeded).collect();
@@ -334,19 +335,19 @@ impl Synthetic {
         good.iter().map(|trial| trial.index).collect()
     }
 
-    /// Trials with curves.
+    /// Number of trials with curves.
     pub(crate) fn curves(&self) -> usize {
         self.curves.len()
     }
 
-    /// Attempts of the trials that were interrupted most.
+    /// Number of attempts of the `most` trials that were interrupted most often.
     pub(crate) fn attempts(&self, most: usize) -> usize {
         let mut counts: Vec<usize> = self.trials.iter().map(|trial| trial.attempts.len()).collect();
         counts.sort_unstable();
         counts.iter().rev().take(most).sum()
     }
 
-    /// Trials that failed.
+    /// Number of trials that failed.
     pub(crate) fn failed(&self) -> usize {
         self.trials.iter().filter(|trial| trial.status == JobStatus::Failed).count()
     }

@@ -1,5 +1,5 @@
-//! How many trials may each go on from a snapshot of their own: as many are submitted within the limits, and the sweep's
-//! record stays small.
+//! How many trials of a sweep can each go on from a snapshot of their own: so many are submitted within the limits, and
+//! the sweep's record stays small.
 
 use std::time::Duration;
 
@@ -12,15 +12,15 @@ use spotsweep_world::ebs::{CreateSnapshot, CreateVolume};
 
 use crate::{account, deliver, put, records};
 
-/// Trials that have ended, and that are tried again.
+/// Number of trials that have ended and are retried.
 const COUNT: u32 = 10_000;
-/// Bytes of a record that is read with each event of its trials.
+/// Largest size in bytes of a record that is read with each event of its trials.
 const SMALL: usize = 8 << 10;
 
-/// Snapshots of one volume that are taken at once (fact 24).
+/// Number of snapshots of one volume that EC2 takes at once (fact 24).
 const OF_ONE_VOLUME: u32 = 5;
 
-/// Ids of so many completed snapshots, of as many volumes as that takes.
+/// Makes so many completed snapshots, of as many volumes as needed, and returns their ids.
 fn snapshots(harness: &mut Harness, count: u32) -> Vec<String> {
     let mut ids = Vec::new();
     for _volume in 0..count.div_ceil(OF_ONE_VOLUME) {
@@ -36,7 +36,7 @@ fn snapshots(harness: &mut Harness, count: u32) -> Vec<String> {
     ids
 }
 
-/// A trial that has failed, of which this snapshot is kept.
+/// A failed trial of which this snapshot is kept.
 fn failed(of: &Sweep, like: &Trial, (index, snapshot): (u32, &String), harness: &Harness) -> Trial {
     let until = harness.now + Duration::from_secs(86_400);
     let volume = json!({ "operation": 1, "id": "vol-1", "zone": "us-east-1a", "origin": { "origin": "blank" },

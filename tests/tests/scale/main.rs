@@ -1,4 +1,4 @@
-//! How many trials a sweep may have: the largest one settles within the limits of the table and of Lambda.
+//! How many trials a sweep can have: the largest one settles within the limits of the table and of Lambda.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
 mod continued;
@@ -20,25 +20,25 @@ use spotsweep_simulation::limits::SECONDS;
 use spotsweep_simulation::run::{Chaos, Simulation};
 use spotsweep_sweep_file::{MAX_TRIALS, trials};
 
-/// Bytes that a function needs besides what an event makes it allocate: its code, its clients and their buffers.
+/// Bytes that a function needs besides the memory that an event allocates: code, clients and their buffers.
 const BESIDES: u64 = 64 << 20;
 
-/// MB of memory that come with a whole CPU
+/// MB of memory with which Lambda gives a whole CPU
 /// (<https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html>).
 const ONE_CPU: u64 = 1769;
 
-/// What the events of a sweep took.
+/// What the events of a sweep have used.
 #[derive(Debug, Default)]
 struct Took {
-    /// The most bytes that one invocation held.
+    /// Most bytes that one invocation allocated at once.
     bytes: u64,
-    /// The longest that one invocation computed, with its function's share of a CPU.
+    /// Longest time that one invocation computed, with its function's share of a CPU.
     seconds: f64,
-    /// The most read units that one invocation used.
+    /// Most read units that one invocation used.
     units: f64,
     /// Read units of all invocations.
     all_units: f64,
-    /// Keys that were put, in order.
+    /// Keys of the objects that were put, in order.
     put: Vec<String>,
 }
 
@@ -48,7 +48,8 @@ impl Took {
     }
 }
 
-/// A sweep in this stage, and a trial of it that has ended: it ran in the simulation, and was interrupted there.
+/// A sweep in this stage, and one of its trials that has ended. The trial ran in the simulation, and was interrupted
+/// there.
 fn records(stage: Stage, count: u32) -> (Sweep, Trial) {
     let chaos = Chaos { reclaim_every: Some(Duration::from_secs(120)), most_reclaims: 3, ..Chaos::none() };
     let file = "trials: [{lr: 0.1, units: 64, depth: 3, name: wide}]\nmetric: {name: loss, goal: minimize}\n";
@@ -71,7 +72,7 @@ fn account() -> Account {
     Account { instance_type: "c7g.medium", max_vcpus: 1, workspace_gib: 20, ..Account::default() }
 }
 
-/// The same in the table, with so many trials that have ended.
+/// Stores such a sweep with so many ended trials in the table.
 async fn sweep(stage: Stage, count: u32, ended: u32) -> Harness {
     let (sweep, trial) = records(stage, count);
     let harness = Harness::with(1, &account());
@@ -99,7 +100,7 @@ async fn put(store: &impl Store, record: Record) {
     store.commit(&View::default(), &change, &audit).await.unwrap();
 }
 
-/// Delivers events and those that follow, each so many times, until there is none; or says which limit is exceeded.
+/// Delivers events and the events that follow, each so many times, until there are none. Fails if a limit is exceeded.
 fn deliver(harness: &Harness, mut events: Vec<Value>, times: usize) -> Result<Took, String> {
     let mut took = Took::default();
     while let Some(event) = events.pop() {
@@ -133,7 +134,7 @@ fn deliver(harness: &Harness, mut events: Vec<Value>, times: usize) -> Result<To
     Ok(took)
 }
 
-/// The event that begins a pass.
+/// The event with which a pass begins.
 fn begin(harness: &Harness, kind: &str) -> Vec<Value> {
     let (sweeps, _) = harness.store.state();
     vec![json!({
@@ -143,7 +144,7 @@ fn begin(harness: &Harness, kind: &str) -> Vec<Value> {
     })]
 }
 
-/// For how long this thread has computed.
+/// CPU time of this thread.
 fn computed() -> Duration {
     let stated = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     Duration::from_nanos(stated.split(' ').next().unwrap().parse().unwrap())
@@ -160,7 +161,7 @@ fn summary(harness: &Harness) -> Value {
     serde_json::from_slice(&object(harness, "summary.json")).unwrap()
 }
 
-/// It prints what `docs/simulation.md` states.
+/// Prints the figures that `docs/simulation.md` states.
 #[tokio::test]
 async fn the_largest_sweep_settles() {
     let count = u32::try_from(MAX_TRIALS).unwrap();
@@ -186,7 +187,7 @@ async fn events_that_come_twice_start_no_second_pass() {
     assert_eq!((took.pages(), &summary(&harness)["succeeded"]), (5, &count.into()), "{:?}", took.put);
 }
 
-/// A running sweep's report and cost are those of all its trials.
+/// The report and the cost of a running sweep include all its trials.
 #[tokio::test]
 async fn pages_that_have_ended_are_read_once() {
     let harness = sweep(Stage::Running, 3 * PAGE_TRIALS, 2 * PAGE_TRIALS + 10).await;

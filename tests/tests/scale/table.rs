@@ -1,4 +1,4 @@
-//! A page in the table: the store reads its trials and no other.
+//! A page of trials in the table: the store reads the trials of the page and no others.
 
 use jiff::Timestamp;
 use spotsweep_aws::{DynamoStore, RETENTION_DAYS};
@@ -18,7 +18,7 @@ async fn a_page_has_its_own_trials() {
         (0, Some(0), 0..10),
         (1, Some(1), 10..20),
         (2, Some(2), 20..25),
-        // All are stored, or the event has come before.
+        // Either all pages are stored, or the event has come before.
         (3, Some(3), 0..0),
         (1, Some(0), 0..0),
     ] {

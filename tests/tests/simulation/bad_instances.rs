@@ -1,14 +1,14 @@
-//! Instances on which nothing can be trained: Batch places the next trial where the last one has just failed.
+//! Instances on which nothing can be trained: Batch places the next trial on an instance where one has just failed.
 
 use std::time::Duration;
 
 use spotsweep_control_plane::trial::{Attempt, JobStatus, Trial};
 use spotsweep_simulation::run::{Chaos, Mixture, Simulation};
 
-/// Trials of the sweep.
+/// Number of trials in the sweep.
 const TRIALS: u32 = 12;
 
-/// A sweep of which the first instances are bad, visibly or not; nothing else goes wrong.
+/// A sweep whose first instances are bad, with or without a visible defect. There are no other faults.
 fn sweep(defective_instances: u32, failing_instances: u32) -> Simulation {
     let chaos = Chaos { ends_after: Duration::from_secs(86_400), ..Chaos::none() };
     let mixture = Mixture {

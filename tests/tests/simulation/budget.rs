@@ -1,4 +1,4 @@
-//! A sweep that reaches its budget: what runs goes on, what waits does not start, and everybody is told.
+//! A sweep that reaches its budget: running trials go on, waiting ones do not start, and people are notified.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use spotsweep_protocol::stop::StopReason;
 use spotsweep_simulation::harness::Account;
 use spotsweep_simulation::run::{Chaos, Simulation};
 
-/// One trial at a time, each of half an hour; nothing goes wrong.
+/// Runs one trial at a time, half an hour each, without faults.
 fn run(budget: &str) -> Simulation {
     let account = Account { instance_type: "c7g.medium", max_vcpus: 1, workspace_gib: 20, ..Account::default() };
     let file = format!("trials: [{{a: 1}}, {{a: 2}}, {{a: 3}}, {{a: 4}}]\nspotsweep: {{budget: {{{budget}}}}}\n");
@@ -54,7 +54,7 @@ fn a_budget_that_is_never_reached_changes_nothing() {
     assert!(trials.iter().all(|trial| trial.status == JobStatus::Succeeded));
     assert_eq!(sweeps[0].stopped, None);
     let spent = sweeps[0].spent.expect("its cost is computed");
-    // Four half hours at 0.25 and 1.0 USD an hour, a little more with start and end.
+    // Four half hours cost 0.25 and 1.0 USD an hour, and a little more for start and end.
     assert!((0.5..0.6).contains(&(spent.usd - spent.storage_usd - spent.control_plane_usd)), "{spent:?}");
     assert!((2.0..2.4).contains(&spent.on_demand_usd), "{spent:?}");
     assert_eq!(spent.unpriced_seconds, 0.0);

@@ -1,17 +1,17 @@
-//! Planted defects, each of which breaks an invariant, are found by the simulation within a stated number of seeds,
-//! and made small. `cargo test --workspace --test simulation defects:: -- --nocapture` prints the table.
+//! The simulation finds each injected bug within a stated number of seeds, and shrinks the seed. `cargo test
+//! --workspace --test simulation defects:: -- --nocapture` prints the table.
 
 use spotsweep_simulation::injected_bug::InjectedBug;
 use spotsweep_simulation::run::Simulation;
 use spotsweep_simulation::scenario::play;
 use spotsweep_simulation::shrink::{Shrunk, shrink};
 
-/// Seeds in which each must be found.
+/// Number of seeds within which each bug must be found.
 const SEEDS: u64 = 1000;
-/// Of a small scenario.
+/// Most steps that a shrunk scenario may have.
 const MOST_STEPS: usize = 70;
 
-/// The seeds that find a defect, and what they find.
+/// The seeds that find a bug, with what they find.
 fn finding(injected_bug: InjectedBug) -> impl Iterator<Item = (u64, String)> {
     (0..SEEDS).filter_map(move |seed| {
         let mut simulation = Simulation::of_seed(seed);
@@ -42,16 +42,16 @@ fn steps(scenario: &str) -> usize {
 #[test]
 fn a_failing_seed_becomes_a_small_scenario() {
     for injected_bug in [InjectedBug::DeleteSourceEarly, InjectedBug::CopyOldSnapshot] {
-        // How much of a run's bad luck a defect needs differs from seed to seed.
+        // How many of a run's faults a bug needs differs from seed to seed.
         let small = finding(injected_bug).map(|(seed, _)| (seed, shrink(seed, Some(injected_bug)).unwrap()));
-        // Scenarios have no words for a trial's second job: of a trial that wears its first one out, little is left.
+        // Scenarios cannot express a trial's second job. So little is left of a trial that has used up its first one.
         let whole = small.filter(|(_, shrunk)| shrunk.scenario.contains("\nthen  command create-volume"));
         let is_small =
             |shrunk: &Shrunk| shrunk.left as u64 * 5 <= shrunk.strokes && steps(&shrunk.scenario) <= MOST_STEPS;
         let found = whole.take(10).find(|(_, shrunk)| is_small(shrunk));
         let (seed, shrunk) = found.unwrap_or_else(|| panic!("{injected_bug:?}: none of ten seeds becomes small"));
         println!("{injected_bug:?}, seed {seed}: {} of {} strokes\n{}", shrunk.left, shrunk.strokes, shrunk.scenario);
-        // It is in the language of the scenarios, and says already what follows.
+        // The shrunk scenario can be played, and its `then` lines state the present behaviour.
         assert_eq!(play(&shrunk.scenario).unwrap(), shrunk.scenario);
     }
 }

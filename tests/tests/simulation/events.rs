@@ -1,4 +1,4 @@
-//! Payloads with the members that AWS documents, and our own small ones, through `event::parse`.
+//! Events with the members that AWS documents, and the control plane's own events, are parsed by `event::parse`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ fn read(path: &Path) -> Value {
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
 }
 
-/// File name and what it parses to.
+/// The events in a folder, by file name, and what each is parsed to.
 fn parsed(folder: &Path) -> Vec<(String, Result<Event, event::ParseError>)> {
     let mut files: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
@@ -49,7 +49,7 @@ fn our_own_event_files_are_what_their_names_say() {
     }
 }
 
-/// What is invoked by hand, or comes from another deployment of the account, changes nothing.
+/// Events that were invoked by hand, or belong to another deployment of the account, change nothing.
 #[tokio::test]
 async fn what_is_not_of_this_deployment_changes_nothing() {
     let mut harness = Harness::new(0);
@@ -99,12 +99,12 @@ async fn what_is_not_of_this_deployment_changes_nothing() {
     }
 }
 
-/// Events with the members of AWS's samples: jobs of other names, and kinds that no function handles, are unknown.
+/// AWS's sample events are unknown: they are of jobs with other names, or of kinds that no function handles.
 #[test]
 fn events_with_the_members_of_aws_parse_or_are_unknown() {
     let folder = root().join("tests/data/aws-events");
     let mut unknown = 0;
-    let told = |id: &str, change| (id.to_owned(), change);
+    let change_of = |id: &str, change| (id.to_owned(), change);
     for (file, event) in parsed(&folder) {
         if file.starts_with("imds-") {
             assert!(event.is_err(), "{file} is no EventBridge event");
@@ -132,15 +132,15 @@ fn events_with_the_members_of_aws_parse_or_are_unknown() {
             | "ebs-createSnapshot-succeeded" => {
                 let Event::ResourceChanged { id, change } = event else { panic!("{file}: {event:?}") };
                 let expected = match file.as_str() {
-                    "ebs-createVolume-available" => told("vol-0b953a8357dbed143", ResourceChange::VolumeMade),
+                    "ebs-createVolume-available" => change_of("vol-0b953a8357dbed143", ResourceChange::VolumeMade),
                     "ebs-createVolume-failed" => {
-                        // A disabled key: what decides whether another volume is worth a try.
+                        // The event is of a disabled key. It decides whether another volume is worth a try.
                         let ResourceChange::VolumeFailed(cause) = &change else { panic!("{change:?}") };
                         assert!(is_of_key(cause), "{cause}");
-                        told("vol-0b953a8357dbed143", ResourceChange::VolumeFailed(cause.clone()))
+                        change_of("vol-0b953a8357dbed143", ResourceChange::VolumeFailed(cause.clone()))
                     }
-                    "ebs-deleteVolume-deleted" => told("vol-0b953a8357dbed143", ResourceChange::VolumeDeleted),
-                    _ => told("snap-04f28c1dc006f68ef", ResourceChange::SnapshotEnded(SnapshotState::Completed)),
+                    "ebs-deleteVolume-deleted" => change_of("vol-0b953a8357dbed143", ResourceChange::VolumeDeleted),
+                    _ => change_of("snap-04f28c1dc006f68ef", ResourceChange::SnapshotEnded(SnapshotState::Completed)),
                 };
                 assert_eq!((id, change), expected, "{file}");
             }
@@ -153,7 +153,7 @@ fn events_with_the_members_of_aws_parse_or_are_unknown() {
     assert!(unknown > 5, "only {unknown} of them seen");
 }
 
-/// The same Batch events under one of our job names.
+/// The same events of Batch, with one of our job names.
 #[test]
 fn batch_events_parse_to_what_they_say() {
     let folder = root().join("tests/data/aws-events");
@@ -183,8 +183,7 @@ fn batch_events_parse_to_what_they_say() {
     assert!(plain.seen.ended.is_empty() && plain.seen.job.child.is_none());
 }
 
-/// Drops each field of each known event in turn, and replaces it by a value of another type: an
-/// error or an event, never a panic.
+/// If a field of a known event is missing or has another type, the result is an error or an event, never a panic.
 #[test]
 fn malformed_events_are_errors() {
     let mut tried = 0;
@@ -204,7 +203,7 @@ fn malformed_events_are_errors() {
     assert!(event::parse(no_detail).is_err(), "a known kind without its detail is an error");
 }
 
-/// Jobs of other people with names and ids like ours, and objects that S3 cannot have: errors, or foreign events.
+/// Jobs of other people with names and ids like ours, and objects that S3 cannot have, are errors or foreign events.
 #[tokio::test]
 async fn what_mimics_our_names_overflows_nothing() {
     let harness = Harness::new(1);
@@ -250,8 +249,8 @@ fn pointers(value: &Value, at: &str) -> Vec<String> {
     children.into_iter().flat_map(|(at, value)| [vec![at.clone()], pointers(value, &at)].concat()).collect()
 }
 
-/// EC2's and EBS's events with fields missing, of other types, or about other people's instances: an error or an
-/// ignored event, and a running trial's record stays as it is.
+/// EC2's and EBS's events with missing fields, with fields of other types, or about other people's instances are errors
+/// or are ignored. The record of a running trial does not change.
 #[tokio::test]
 async fn ten_thousand_mutated_ec2_events_change_nothing() {
     let account = Account { workspace_gib: 20, ..Account::default() };
@@ -285,7 +284,7 @@ async fn ten_thousand_mutated_ec2_events_change_nothing() {
         }
         match event::parse(raw.clone()) {
             Err(_) => errors += 1,
-            // Still whole, and about our instance or volume: not a mutation any more.
+            // The event is still complete, and about our instance or volume, so it is no mutation.
             Ok(Event::InstanceNoticed { instance: id, .. } | Event::ResourceChanged { id, .. })
                 if ours.contains(&id) =>
             {
@@ -303,7 +302,7 @@ async fn ten_thousand_mutated_ec2_events_change_nothing() {
     assert!(errors > 1000 && ignored > 1000, "{errors} {ignored} {meant}");
 }
 
-/// Drops a field, or puts something else in its place.
+/// Removes a field, or replaces it by something else.
 fn mutate(value: &mut Value, rng: &mut ChaCha8Rng) {
     let pointers = pointers(value, "");
     let Some(pointer) = pointers.get(rng.next_u32() as usize % pointers.len().max(1)) else { return };

@@ -1,11 +1,11 @@
-//! A sweep whose script is broken is stopped at its first failures.
+//! A sweep whose script is broken is stopped after its first failures.
 
 use spotsweep_protocol::stop::StopReason;
 use spotsweep_simulation::run::{Chaos, Mixture, Simulation};
 
 const TRIALS: u32 = 30;
 
-/// Each training fails at once, wherever it runs.
+/// A sweep whose trainings fail at once on every instance.
 fn broken(seed: u64) -> Simulation {
     let mixture = Mixture {
         budget: None,
@@ -27,7 +27,7 @@ fn no_more_trials_start_than_show_that_all_fail() {
         let (sweeps, trials) = simulation.harness.store.state();
         let begun = trials.iter().filter(|trial| !trial.attempts.is_empty()).count();
         let is_stopped = matches!(sweeps[0].stopped, Some(StopReason::FailingFast { .. }));
-        // Where instances for all of them start at the same time, none is left to be stopped.
+        // If instances for all trials start at the same time, no trial is left to be stopped.
         let why = &sweeps[0].stopped;
         assert!(is_stopped || begun == TRIALS as usize, "seed {seed}: {begun} trials have begun: {why:?}");
         stopped += u32::from(begun < TRIALS as usize);

@@ -1,4 +1,4 @@
-//! Trials that share an instance of two GPUs: each is granted those that ECS has assigned to its container.
+//! Trials that share an instance with two GPUs: each is granted those that ECS has assigned to its container.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use spotsweep_simulation::invocation::Invoked;
 use spotsweep_world::ecs::CONTAINER;
 use spotsweep_world::{Effect, Start, Trouble};
 
-/// One instance of 64 vCPUs and two GPUs at a time.
+/// Type of an instance with 64 vCPUs and two GPUs. There is one at a time.
 const INSTANCE: (&str, u32) = ("g5g.16xlarge", 64);
 const FILE: &str = "trials: [{a: 1}, {a: 2}]\nspotsweep: {workspace: off, resources: {gpus: 1}}\n";
 
-/// Both trials claim, with the tasks that their containers are; what each was started with, and its claim.
+/// Lets both trials claim with the ECS tasks of their containers. Returns the start and the claim of each.
 pub(crate) fn claims(trouble: &Trouble) -> Vec<(Start, Invoked)> {
     let account = Account { instance_type: INSTANCE.0, max_vcpus: INSTANCE.1, ..Account::default() };
     let mut harness = Harness::with(1, &account);

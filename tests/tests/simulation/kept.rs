@@ -1,4 +1,4 @@
-//! What is kept of a trial that failed: a later sweep goes on from it.
+//! A later sweep goes on from what is kept of a failed trial.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ fn settled(simulation: &Simulation) -> usize {
     sweeps.iter().filter(|sweep| sweep.stage == Stage::Settled).count()
 }
 
-/// A sweep whose script has failed after its last step, after moves through zones; its workspace is saved.
+/// A sweep whose script has failed after its last step and after moves to other zones. Its workspace is kept.
 pub(super) fn failed() -> Simulation {
     let chaos =
         Chaos { fails: Some(0), reclaim_every: Some(Duration::from_secs(200)), most_reclaims: 3, ..Chaos::none() };
@@ -37,7 +37,7 @@ pub(super) fn failed() -> Simulation {
     simulation
 }
 
-/// Another sweep trains the same for longer.
+/// Drops another sweep, which goes on from the first one and trains for longer.
 pub(super) fn go_on(simulation: &mut Simulation) {
     let (snapshot, _) = kept(simulation).unwrap();
     let file = format!("trials: [{{a: 1}}]\nspotsweep: {{workspace: {{snapshots: [{snapshot}], keep_failed: 0}}}}\n");
@@ -57,18 +57,18 @@ fn a_later_sweep_goes_on_from_what_is_kept() {
     let (_, longer) = kept(&simulation).expect("it is still there");
     assert!(longer.duration_since(until).as_hours() >= 22, "{until} has become {longer}");
 
-    // In the end nothing is left of either.
+    // In the end nothing is left of either sweep.
     simulation.run().unwrap();
     assert_eq!(kept(&simulation), None);
 }
 
-/// The later sweep, as stored.
+/// The later sweep as it is stored.
 fn again(simulation: &Simulation) -> Option<Sweep> {
     let (sweeps, _) = simulation.harness.store.state();
     sweeps.into_iter().find(|sweep| sweep.upload.key == "sweeps/again.yaml")
 }
 
-/// The later sweep is not submitted before the trial that it goes on from has noted it.
+/// Asserts that the later sweep is submitted only after the trial from which it goes on has noted it.
 fn check_order(simulation: &Simulation, when: &str) {
     let Some(sweep) = again(simulation) else { return };
     if simulation.harness.cloud.jobs_named(&sweep.job_name(0), QUEUE).is_empty() {
@@ -86,16 +86,17 @@ fn whatever_dies_nothing_is_submitted_before_what_it_goes_on_from_is_kept() {
         let (snapshot, _) = kept(simulation).unwrap();
         let file = format!("trials: [{{a: 1}}]\nspotsweep: {{workspace: {{snapshots: [{snapshot}]}}}}\n");
         let dropped = simulation.harness.put("again.yaml", &file);
-        // Fault points until the death, over all invocations.
+        // `left` is the number of fault points until the invocation is killed, over all invocations.
         let (mut left, mut next) = (Some(dies_at), vec![dropped.clone()]);
         for turn in 0..12 {
             let mut again_later = Vec::new();
             while let Some(event) = next.pop() {
-                let mishap = InvocationFault { dies_at: left, ..InvocationFault::default() };
-                let invoked = simulation.harness.invoke_with(&event, mishap);
+                let fault = InvocationFault { dies_at: left, ..InvocationFault::default() };
+                let invoked = simulation.harness.invoke_with(&event, fault);
                 let has_died = invoked.answer.is_none();
                 left = left.filter(|_| !has_died).map(|left| left - invoked.passed);
-                // Lambda retries the upload's event. Our own is lost then, which is more than AWS does.
+                // Lambda retries the upload's event. The control plane's own event is lost, although AWS would retry it
+                // too.
                 again_later.extend((has_died && event == dropped).then_some(event));
                 check_order(simulation, &format!("dies at {dies_at}, turn {turn}"));
                 next.extend(simulation.harness.announced());
@@ -135,7 +136,7 @@ fn what_is_kept_outlives_a_sweep_that_waits_for_days() {
     assert!(simulation.elapsed() < ended + Duration::from_secs(25 * 3600), "it goes within a day");
 }
 
-/// The downloads of some seeds are cut off by a reclaim.
+/// In some seeds a reclaim cuts a download off.
 #[test]
 fn a_later_sweep_goes_on_from_what_is_collected_of_a_success() {
     for seed in 0..30 {

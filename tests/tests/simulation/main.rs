@@ -1,4 +1,4 @@
-//! The control plane over the World, on a virtual clock.
+//! Runs the control plane over the World, on a virtual clock.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
 mod bad_instances;
@@ -19,6 +19,6 @@ mod workspaces;
 
 use mimalloc::MiMalloc;
 
-/// As in `simulate`: half of a run is making and dropping JSON.
+/// Half of a run is making and dropping JSON, so this allocator makes it faster, as in `simulate`.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;

@@ -1,4 +1,4 @@
-//! Whatever is delivered late, twice or in another order, the same state is stored.
+//! Events that come late, twice or in another order give the same stored state.
 
 use serde_json::Value;
 use spotsweep_control_plane::sweep::{Stage, Sweep};
@@ -8,7 +8,7 @@ use spotsweep_world::AttemptKey;
 
 const FILE: &str = "method: grid\nmetric: {name: loss}\nparameters: {lr: {values: [1, 2, 3, 4]}}\n";
 
-/// Trial 1 fails, trial 2 is reclaimed twice, trial 3 once; the rest succeed.
+/// Trial 1 fails, trial 2 is reclaimed twice and trial 3 once. The others succeed.
 fn run(attempt: &AttemptKey) -> (u64, i32) {
     let child = attempt.job.rsplit(':').next().unwrap_or("");
     match (child, attempt.attempt) {
@@ -18,7 +18,7 @@ fn run(attempt: &AttemptKey) -> (u64, i32) {
     }
 }
 
-/// A sweep that has been submitted and has run: the harness, and Batch's events in order.
+/// Runs a sweep to its end. Returns the harness, and Batch's events in order.
 async fn ran(seed: u64, file: &str) -> (Harness, Vec<Value>) {
     let mut harness = Harness::new(seed);
     let put = harness.put("order.yaml", file);
@@ -87,7 +87,7 @@ async fn every_swap_of_neighbours_ends_in_the_same_state() {
     }
 }
 
-/// Loses all but every `keep`th event: reconcile asks Batch and ends in the same state.
+/// All events are lost but every `keep`th one. `reconcile` asks Batch, and the result is the same.
 #[tokio::test]
 async fn lost_events_are_made_up_for_by_reconcile() {
     let (harness, events) = ran(0, FILE).await;
@@ -108,7 +108,8 @@ async fn lost_events_are_made_up_for_by_reconcile() {
     }
 }
 
-/// Fisher-Yates by a small linear congruential generator, with every third event twice.
+/// Shuffles with the algorithm of Fisher and Yates and a small linear congruential generator. Every third event is
+/// repeated.
 fn shuffled_with_repeats(events: &[Value], seed: u64) -> Vec<Value> {
     let mut state = seed.wrapping_mul(2_862_933_555_777_941_757).wrapping_add(3_037_000_493);
     let mut next = |below: usize| {

@@ -1,4 +1,4 @@
-//! Least privilege: what the template allows each function is what the simulation sees it do, no less and no more.
+//! Least privilege: the template allows each function exactly what the simulation sees it do.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -17,7 +17,7 @@ use spotsweep_world::Trouble;
 
 use crate::{gpus, kept};
 
-/// What functions need beside the calls that they make in a simulation: function, or any; action; why.
+/// Actions that functions need besides their calls in a simulation: function or any, action, and why.
 const BEYOND: [(&str, &str, &str); 9] = [
     ("", "logs:CreateLogStream", "Lambda writes the log"),
     ("", "logs:PutLogEvents", "Lambda writes the log"),
@@ -30,9 +30,7 @@ const BEYOND: [(&str, &str, &str); 9] = [
     ("sweep-upload", "ec2:DescribeSnapshots", "a sweep file may name a snapshot to start from"),
 ];
 
-/// The actions of each function.
 type Actions = BTreeMap<String, BTreeSet<String>>;
-/// The calls of each function.
 type Used = BTreeMap<String, BTreeSet<Call>>;
 
 fn look(simulation: &mut Simulation, used: &mut Used) {
@@ -46,7 +44,7 @@ fn look(simulation: &mut Simulation, used: &mut Used) {
     }
 }
 
-/// Enough runs for every function to do all that it ever does.
+/// Makes enough runs for every function to do all that it ever does.
 fn used() -> Used {
     let mut used = Used::new();
     for seed in 0..700 {
@@ -75,7 +73,7 @@ fn add(used: &mut Used, function: &str, invoked: &Invoked) {
     used.entry(function.to_owned()).or_default().extend(invoked.calls.iter().cloned());
 }
 
-/// Batch refuses the second part of a sweep, and whoever is at it dies at any of its calls.
+/// Batch refuses the second part of a sweep, and the function that handles it dies at each of its calls.
 fn withdrawn(used: &mut Used) {
     let file = "method: grid\nparameters: {seed: {distribution: q_uniform, min: 0, max: 10001, q: 1}}\n";
     for dies_at in (0..40).step_by(3) {
@@ -86,7 +84,7 @@ fn withdrawn(used: &mut Used) {
         add(used, "sweep-upload", &died);
         for turn in 0..4 {
             harness.pass(LEASE * 8);
-            // Whichever comes first: the schedule, or the event once more.
+            // The next invocation is either by the schedule, or by the repeated event.
             match (dies_at + turn) % 2 {
                 0 => add(used, "sweep-upload", &harness.invoke(&put)),
                 _ => add(used, "reconcile", &harness.invoke(&harness.reconcile())),
@@ -95,8 +93,8 @@ fn withdrawn(used: &mut Used) {
     }
 }
 
-/// A trial has worn its job out, whoever is to go on with it dies at any of its calls, and nobody is there before the
-/// sweep's end is told, a lease later.
+/// A trial has used up its job. The function that should submit the next one dies at each of its calls, and no other
+/// one runs for a lease. Then the sweep's end is reported.
 fn worn_out_last(used: &mut Used) {
     for dies_at in 0..16 {
         let mut harness = Harness::new(1);
@@ -110,8 +108,8 @@ fn worn_out_last(used: &mut Used) {
         for event in jobs {
             let detail = &event["detail"];
             let wears_out = detail["status"] == "FAILED" && detail["jobId"].as_str().is_some_and(is_second);
-            let mishap = InvocationFault { dies_at: wears_out.then_some(dies_at), ..InvocationFault::default() };
-            add(used, "batch-job-state", &harness.invoke_with(&event, mishap));
+            let fault = InvocationFault { dies_at: wears_out.then_some(dies_at), ..InvocationFault::default() };
+            add(used, "batch-job-state", &harness.invoke_with(&event, fault));
         }
         harness.pass(LEASE * 2);
         for event in harness.announced() {
@@ -120,7 +118,7 @@ fn worn_out_last(used: &mut Used) {
     }
 }
 
-/// A sweep goes on from what is kept of another one's trial.
+/// A sweep goes on from what is kept of another sweep's trial.
 fn continued(used: &mut Used) {
     let mut simulation = kept::failed();
     simulation.watch.used = Some(BTreeSet::new());
@@ -130,7 +128,7 @@ fn continued(used: &mut Used) {
     }
 }
 
-/// No container of a trial starts: its job is ended, long before Batch gives it up.
+/// No container of a trial starts. Its job is ended long before Batch gives it up.
 fn never_starts(seed: u64, used: &mut Used) {
     let mut mixture = Mixture { budget: None, failing_starts: 100, ..Mixture::of_seed(seed) };
     mixture.chaos.fails = None;
@@ -149,7 +147,7 @@ fn never_starts(seed: u64, used: &mut Used) {
 /// A sweep whose volume was made by hand.
 fn adopting(seed: u64) -> Simulation {
     let mut mixture = Mixture::of_seed(seed);
-    // Else the volume made by hand would be the one that comes to nothing.
+    // Otherwise the volume made by hand would be the one that fails.
     mixture.failing_volumes = 0;
     mixture.chaos.unusable_key = false;
     let file = format!("trials: [{{a: 1}}]\nspotsweep: {{workspace: {{volume: {BY_HAND}}}}}\n");
@@ -158,7 +156,7 @@ fn adopting(seed: u64) -> Simulation {
     simulation
 }
 
-/// A sweep that has spent more than it may before its last trial has begun.
+/// A sweep that has exceeded its budget before its last trial has begun.
 fn over_budget(seed: u64) -> Simulation {
     let mixture = Mixture { budget: Some(("max_usd", 0.0001)), trials: 3, epochs: 30, ..Mixture::of_seed(seed) };
     Simulation::mixed(seed, &mixture)
@@ -171,8 +169,8 @@ fn hanging(seed: u64) -> Simulation {
     Simulation::mixed(seed, &mixture)
 }
 
-/// A sweep whose trials end at once, and whose calls are often not answered: EBS then reports the end of a volume before
-/// the function that has deleted it does.
+/// A sweep whose trials end at once, and whose calls often get no answer. So EBS reports the deletion of a volume
+/// before the function that has requested it does.
 fn unanswered(seed: u64) -> Simulation {
     let mut mixture = Mixture { budget: None, trials: 2, epochs: 1, ..Mixture::of_seed(seed) };
     mixture.chaos = Chaos { failed: 0.2, killed: 0.1, delay: Duration::from_secs(60), ..Chaos::none() };
@@ -187,7 +185,7 @@ fn worn_out(seed: u64) -> Simulation {
     mixture.chaos.most_reclaims = 25;
     mixture.chaos.reclaim_every = Some(Duration::from_secs(90));
     mixture.chaos.ends_after = Duration::from_secs(20_000);
-    // What is denied for as long as that would use up all attempts.
+    // A denied action that lasted would use up all attempts.
     (mixture.chaos.denied, mixture.chaos.unusable_key, mixture.chaos.silent) = (None, false, 0.0);
     Simulation::mixed(seed, &mixture)
 }
@@ -202,8 +200,8 @@ fn is_beyond(function: &str, action: &str) -> bool {
     BEYOND.iter().any(|(of, beyond, _)| (of.is_empty() || *of == function) && *beyond == action)
 }
 
-/// Says of each kind of call, and each function, whether its role allows it: `tests/iam` has another evaluator decide
-/// the same. Calls on objects of the same name are one kind.
+/// States for each kind of call and each function whether the function's role allows it. `tests/iam` has another
+/// evaluator decide the same. Calls on objects of the same name are one kind.
 fn verdicts(used: &Used) -> serde_json::Value {
     let permissions = Permissions::of_template(CONTROL_PLANE).unwrap();
     let name = |call: &Call| call.on.as_deref().and_then(|on| on.rsplit('/').next()).map(str::to_owned);
@@ -235,8 +233,9 @@ fn every_function_may_do_what_it_does_and_no_more() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// The services of `spotsweep_aws`, and whether a role wants them: else a function fails at its first command for one,
-/// or carries a client in its binary that it never calls.
+/// The services of `spotsweep_aws`, and how to see whether a role needs them. If the role needs one that the function
+/// lacks, the function fails at the first command for it. If the function has one too many, its binary has a client
+/// that it never uses.
 type Wanted = fn(&BTreeMap<String, BTreeSet<String>>) -> bool;
 const SERVICES: [(&str, Wanted); 13] = [
     ("uploads", |role| role.contains_key("s3:AbortMultipartUpload")),

@@ -1,7 +1,8 @@
-//! Scenarios: what a trial's workspace does, told step by step in `tests/scenarios/*.txt`.
+//! Plays the scenarios in `tests/scenarios/*.txt`, each of which describes a trial's workspace step by step.
 //!
-//! `given` makes the trial, each `when` is an event, and the `then` lines under it are all that follows: the new stage,
-//! a note for people, the commands, the reply. `UPDATE_EXPECTED=1 cargo test --workspace --test simulation scenarios::` writes them again.
+//! `given` makes the trial, and each `when` is an event. The `then` lines under it are everything that follows: the new
+//! stage, a note for people, the commands, the reply. `UPDATE_EXPECTED=1 cargo test --workspace --test simulation
+//! scenarios::` writes them again.
 
 use std::fs;
 use std::path::Path;
@@ -17,13 +18,13 @@ fn scenarios_go_as_they_are_written() {
     let mut wrong = Vec::new();
     let mut steps = 0;
     for file in &files {
-        let told = fs::read_to_string(file).unwrap();
-        let played = play(&told).unwrap_or_else(|problem| panic!("{}: {problem}", file.display()));
+        let expected = fs::read_to_string(file).unwrap();
+        let played = play(&expected).unwrap_or_else(|problem| panic!("{}: {problem}", file.display()));
         steps += played.matches("\nwhen ").count();
         if update {
             fs::write(file, &played).unwrap();
-        } else if played != told {
-            wrong.push(format!("{}\n--- told\n{told}\n--- played\n{played}", file.display()));
+        } else if played != expected {
+            wrong.push(format!("{}\n--- expected\n{expected}\n--- played\n{played}", file.display()));
         }
     }
     println!("{} scenarios, {steps} steps", files.len());

@@ -1,13 +1,13 @@
-//! Two thousand seeds, each an interrupted sweep with a mixture of trouble of its own; what they meet of the
-//! transition table; and that what was decided is all there is to know. More:
-//! `cargo run --release -p spotsweep-simulation --bin simulate -- --seeds 1000000 --json`.
+//! Runs 2 000 seeds, each an interrupted sweep with a mixture of faults of its own, and 600 more that count which pairs
+//! of stage and event they meet. It also replays the decisions of a run, and compares the result with the stored state.
+//! The program `simulate` runs more seeds (docs/simulation.md).
 
 use spotsweep_simulation::decision_log::Coverage;
 use spotsweep_simulation::memory::MemoryStore;
 use spotsweep_simulation::run::{Mixture, Simulation};
 use spotsweep_simulation::shrink::shrink;
 
-/// Runs some seeds; a failing one is shown as a scenario.
+/// Runs these seeds. A seed that fails is shown as a scenario.
 fn run(seeds: std::ops::Range<u64>) -> Coverage {
     let mut met = Coverage::new();
     for seed in seeds {
@@ -43,8 +43,8 @@ fn seeds_from_1500() {
     run(1500..2000);
 }
 
-/// How often each event meets each stage of a workspace. Among the pairs that never meet are those that can't: nothing
-/// is to be learned of a workspace that is not there, and nobody mounts one that is gone.
+/// Counts how often each event meets each stage of a workspace. Some pairs are impossible: a workspace that does not
+/// exist reports nothing, and one that is gone is never mounted.
 #[test]
 fn the_transition_table_is_walked() {
     let met = run(2000..2600);
@@ -67,8 +67,9 @@ fn the_transition_table_is_walked() {
     }
 }
 
-/// The audit log and the stored state tell the same, because there is nothing else: no clock, no chance, no memory
-/// between invocations. Without deaths and failing calls, as an event whose answer is lost is not heard of.
+/// The audit log and the stored state agree, because decisions depend on nothing else: neither on a clock nor on chance
+/// nor on memory between invocations. The mixture has no killed functions and no failed calls, because an event whose
+/// answer is lost is not in the log.
 #[test]
 fn what_was_decided_replays_to_what_is_stored() {
     for seed in 0..50 {

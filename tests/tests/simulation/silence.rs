@@ -1,11 +1,11 @@
-//! Runners that do not report: their instance is dead, or cut off.
+//! Runners that do not report, because their instance is dead or cut off.
 
 use std::time::Duration;
 
 use spotsweep_control_plane::trial::{InstanceStatus, JobStatus, Trial};
 use spotsweep_simulation::run::{Chaos, Mixture, Simulation};
 
-/// A sweep of one trial whose first attempt's instance vanishes; nothing else goes wrong.
+/// A sweep of one trial. The instance of its first attempt vanishes, and there are no other faults.
 fn vanishing(seed: u64) -> Simulation {
     let chaos = Chaos { vanishing: 1.0, ends_after: Duration::from_secs(600), ..Chaos::none() };
     let mixture =
@@ -22,7 +22,7 @@ fn trial(simulation: &Simulation) -> Trial {
     simulation.harness.store.state().1.remove(0)
 }
 
-/// Seconds of the first line that has the text.
+/// Time in seconds of the first line with this text.
 fn second_of(log: &[String], text: &str) -> Option<f64> {
     let line = log.iter().find(|line| line.contains(text))?;
     let at: jiff::Timestamp = line.split_whitespace().next()?.parse().ok()?;

@@ -1,4 +1,4 @@
-//! Trainings that hang: each attempt is ended, and the trial goes on from its checkpoint, until it fails.
+//! Trainings that hang: each attempt is ended, and the trial goes on from its checkpoint, until the trial fails.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use spotsweep_control_plane::results::diagnosis::why;
 use spotsweep_control_plane::trial::{Attempt, JobStatus};
 use spotsweep_simulation::run::{Chaos, Mixture, Simulation};
 
-/// Every attempt of a trial hangs after its first checkpoint; nothing else goes wrong.
+/// A trial whose attempts each hang after their first checkpoint. There are no other faults.
 fn hanging(epochs: u32) -> Simulation {
     let chaos = Chaos { hangs: 1.0, ends_after: Duration::from_secs(86_400), ..Chaos::none() };
     let mixture = Mixture { chaos, zones: 1, trials: 1, epochs, budget: None, restores: false, ..Mixture::of_seed(0) };

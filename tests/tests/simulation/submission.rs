@@ -1,4 +1,4 @@
-//! One dropped file version becomes exactly one submission, wherever a function dies.
+//! One dropped file version becomes exactly one submission, wherever a function is killed.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ fn grid(trials: u32) -> String {
     format!("method: grid\nmetric: {{name: loss}}\nparameters:\n  lr: {{values: [{}]}}\n", values.join(", "))
 }
 
-/// Asserts that the sweep is submitted, once for each part, and that nothing of it is missing.
+/// Asserts that each part of the sweep is submitted exactly once, and that no trial is missing.
 fn assert_submitted_once(harness: &Harness, parts: u32, context: &str) -> SweepId {
     let (sweeps, _) = harness.store.state();
     assert_eq!(sweeps.len(), 1, "{context}");
@@ -65,7 +65,7 @@ async fn a_plan_says_what_the_trials_are_expected_to_be_billed() {
     let with_checkpoints = usual["expected"][2]["billed_hours_with_checkpoints"].as_f64().unwrap();
     assert!((20.0..30.0).contains(&with_checkpoints), "{usual}");
     assert_eq!(usual["warnings"], json!([]));
-    // The deployment gives no workspaces: the file alone does not show that.
+    // The deployment has no workspaces, which the file alone does not show.
     let without = plan(0, "timeout: 10h").await;
     assert_eq!(without["expected"].as_array().unwrap().len(), 1);
     assert!(without["expected"][0]["billed_hours_without_checkpoints"].as_f64().unwrap() > 40.0, "{without}");
@@ -81,7 +81,7 @@ async fn repeated_deliveries_submit_nothing_more() {
         harness.deliver(&put).await.unwrap();
         assert_submitted_once(&harness, 1, "delivered again");
     }
-    // Long after its lease: `reconcile` looks after a sweep that runs, with a role that this function has not.
+    // This is long after the lease: `reconcile` handles a running sweep, with a role that this function does not have.
     harness.pass(LEASE * 1_000);
     let late = harness.invoke(&put);
     late.answer.unwrap().unwrap();
@@ -101,19 +101,19 @@ async fn deliveries_at_the_same_moment_submit_once() {
     }
 }
 
-/// Dies at every fault point, is delivered again at once and then found by `reconcile`, which may
-/// die too: 1 000 runs, no double, nothing lost.
+/// The function is killed at every fault point, and the event is delivered again at once. Then `reconcile` finds the
+/// sweep, and may be killed too. In 1 000 runs nothing is submitted twice, and nothing is lost.
 #[tokio::test]
 async fn a_killed_function_neither_doubles_nor_loses_a_submission() {
     let mut deaths = 0;
     for run in 0_u64..1_000 {
-        // Some runs have two array jobs; the points to die at go round by run.
+        // Some runs have two array jobs. The fault points at which the function is killed change from run to run.
         let (trials, parts, points) = if run % 100 == 99 { (10_001, 2, 28) } else { (24, 1, 24) };
         let mut harness = Harness::new(run);
         let put = harness.put("killed.yaml", &if trials > 24 { list(trials) } else { grid(trials) });
         let first = usize::try_from((run + run / 100) % points).unwrap_or(0);
         deaths += u32::from(die(&harness, &put, first));
-        // Delivered again while the dead invocation's lease still holds: must not submit.
+        // The event is delivered again while the dead invocation's lease still holds, so this must not submit.
         let _ = harness.deliver(&put).await;
         for again in 0..3 {
             harness.pass(LEASE * (1 << again) + Duration::from_secs(1));
@@ -130,12 +130,12 @@ async fn a_killed_function_neither_doubles_nor_loses_a_submission() {
     assert!(deaths > 1_000, "only {deaths} invocations died");
 }
 
-/// An invocation that is to die at a fault point; true where it came so far.
+/// Runs an invocation that is killed at a fault point. Returns whether it got that far.
 fn die(harness: &Harness, event: &Value, at: usize) -> bool {
     harness.invoke_with(event, InvocationFault { dies_at: Some(at), ..InvocationFault::default() }).answer.is_none()
 }
 
-/// Never a half-submitted sweep: what runs already is taken back, and the answer says why.
+/// A sweep is never submitted in part: if a part is refused, the running ones are ended, and the answer says why.
 #[tokio::test]
 async fn a_refused_part_takes_back_the_parts_before_it() {
     for part in [0, 1] {
@@ -157,7 +157,7 @@ async fn a_refused_part_takes_back_the_parts_before_it() {
     }
 }
 
-/// Nothing is left to be read: that is answered at once.
+/// If the dropped file does not exist any more, that is answered at once.
 #[tokio::test]
 async fn a_file_that_is_deleted_before_it_is_read_is_answered() {
     let harness = Harness::new(3);
@@ -170,7 +170,7 @@ async fn a_file_that_is_deleted_before_it_is_read_is_answered() {
     assert!(answer.contains("the file was deleted before it could be read"), "{answer}");
 }
 
-/// Every read fails: tried again with growing waits, then answered, never for ever.
+/// If every read fails, it is repeated with growing waits, and answered in the end.
 #[tokio::test]
 async fn a_file_that_cannot_be_read_is_given_up_and_says_so() {
     let mut harness = Harness::new(3);
@@ -189,8 +189,8 @@ async fn a_file_that_cannot_be_read_is_given_up_and_says_so() {
     assert!(answer.contains("read-upload failed: refused as AccessDenied"), "it says what failed: {answer}");
 }
 
-/// A throttled SubmitJob has had no effect and is no refusal: it is tried again, and where that takes too long, the sweep
-/// is submitted later, once.
+/// A throttled SubmitJob has had no effect, and is no refusal: it is repeated. If that takes too long, the sweep is
+/// submitted later, once.
 #[tokio::test]
 async fn a_throttled_submission_is_no_refusal() {
     for (times, is_soon) in [(1, true), (4, false)] {
@@ -205,7 +205,7 @@ async fn a_throttled_submission_is_no_refusal() {
     }
 }
 
-/// What the file names is looked up before anything runs.
+/// What the file names is looked up before anything is submitted.
 #[tokio::test]
 async fn a_sweep_that_cannot_run_is_rejected_with_what_is_missing() {
     let cases = [
@@ -228,7 +228,7 @@ async fn a_sweep_that_cannot_run_is_rejected_with_what_is_missing() {
     }
 }
 
-/// Every submission is denied: tried again with growing waits, then answered.
+/// If every submission is denied, it is repeated with growing waits, and answered in the end.
 #[tokio::test]
 async fn a_part_that_cannot_be_submitted_is_given_up_and_says_so() {
     let mut harness = Harness::new(4);
@@ -237,7 +237,7 @@ async fn a_part_that_cannot_be_submitted_is_given_up_and_says_so() {
     assert!(harness.deliver(&put).await.is_err(), "a failing effect fails the invocation");
     for _ in 0..500 {
         harness.pass(Duration::from_secs(300));
-        // Fails while it tries.
+        // The invocation fails while it repeats the submission.
         let _ = harness.deliver(&harness.reconcile()).await;
     }
     assert_eq!(harness.store.state().0[0].stage, Stage::Rejected);
@@ -246,7 +246,7 @@ async fn a_part_that_cannot_be_submitted_is_given_up_and_says_so() {
     assert!(answer.contains("AccessDeniedException"), "it says what failed: {answer}");
 }
 
-/// A cheap way to many trials.
+/// A short file with many trials.
 fn list(trials: u32) -> String {
     format!("method: grid\nparameters:\n  seed: {{distribution: q_uniform, min: 0, max: {trials}, q: 1}}\n")
 }

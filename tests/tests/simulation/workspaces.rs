@@ -1,5 +1,5 @@
-//! Workspaces through reclaims, lost events, dying functions and throttled calls: what was sealed is never lost, and
-//! nothing is left behind. The watch in `simulation/watch.rs` looks after every happening.
+//! Workspaces through reclaims, lost events, killed functions and throttled calls: what was sealed is never lost, and
+//! nothing is left. `simulation/src/run/invariants.rs` is checked after every step.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use spotsweep_world::Trouble;
 
 const SWEEP: &str = "method: grid\nparameters: {a: {values: [1, 2, 3]}, b: {values: [1, 2]}}\n";
 
-/// Two trials: a run is short, so that it can be repeated for each of its calls.
+/// A sweep of two trials. It is short, so that it can be run once for each of its calls.
 const PAIR: &str = "- {a: 1}\n- {a: 2}\n";
 
 fn account() -> Account {
@@ -22,7 +22,7 @@ fn account() -> Account {
     }
 }
 
-/// Reclaims of every kind, and nothing else wrong.
+/// Reclaims of every kind, without other faults.
 fn reclaims(most: usize) -> Chaos {
     Chaos {
         reclaim_every: Some(Duration::from_secs(300)),
@@ -70,7 +70,7 @@ fn the_same_seed_is_the_same_run() {
 fn everything_at_once() {
     let (first, seeds) = (number("FIRST_SEED", 0), number("SEEDS", 100));
     let (mut moved, mut reclaims, mut resumes) = (0, 0, 0);
-    // Some trainings hang: once nothing is reclaimed any more, only this ends them.
+    // Some trainings hang. After the last reclaim, only the limit of `stalled` ends them.
     let file = format!("{SWEEP}spotsweep: {{stalled: 10m}}\n");
     for seed in first..first + seeds {
         let simulation = run(seed, Chaos::all(), &file);
@@ -103,7 +103,7 @@ fn every_ec2_call_may_be_throttled() {
     }
 }
 
-/// Kill -9 at every fault point of a run, one run for each: before and after each call on AWS.
+/// A function is killed at every fault point of a run, once in each run: before and after each call on AWS.
 #[test]
 fn a_function_may_die_between_any_two_of_its_calls() {
     let seed = 3;
@@ -118,8 +118,8 @@ fn a_function_may_die_between_any_two_of_its_calls() {
     assert!(longest <= whole.elapsed() + RECONCILE, "a death cost more than the reconcile period: {longest:?}");
 }
 
-/// From the container's start until its workspace is mounted: what is left to wait for where the move overlapped
-/// boot and image pull.
+/// Time from the container's start until its workspace is mounted: the part of the move that does not overlap with boot
+/// and image pull.
 #[test]
 fn a_migration_is_over_before_the_container_starts() {
     let wanted = number("MIGRATIONS", 100);
@@ -137,7 +137,7 @@ fn a_migration_is_over_before_the_container_starts() {
     assert!(median < 1.0, "{waits:?}");
 }
 
-/// The same, with something standing in the way.
+/// Runs the same with more trouble.
 fn run_with(seed: u64, chaos: Chaos, file: &str, trouble: impl FnOnce(&mut Trouble)) -> Simulation {
     let mut simulation = Simulation::new(seed, &account(), chaos, file);
     trouble(simulation.harness.cloud.world().trouble_mut());
@@ -197,7 +197,7 @@ fn a_trial_goes_on_past_the_attempts_of_one_job() {
     assert_eq!(trials[0].attempts.len() as u32, trials[0].ended, "every attempt is remembered");
 }
 
-/// The AWS post's case: one trial, and a volume with datasets that was filled by hand and named.
+/// The case of the AWS post: one trial, and a named volume whose datasets were written by hand.
 #[test]
 fn a_volume_made_by_hand_is_adopted_moves_and_stays() {
     let mut moved = 0;

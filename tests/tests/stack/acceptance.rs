@@ -1,4 +1,4 @@
-//! `spotsweep acceptance` as a person runs it, on the local stack.
+//! Runs `spotsweep acceptance` as a person does, on the local stack.
 
 use std::fs;
 use std::path::Path;
@@ -8,12 +8,12 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use spotsweep_tests::local::{Stack, call_json, eventually, get_json, s3};
 
-/// What a run has left for programs.
+/// The JSON document that a run has written.
 fn document(folder: &Path) -> Value {
     serde_json::from_slice(&fs::read(folder.join("acceptance.json")).unwrap()).unwrap()
 }
 
-/// Each check's verdict.
+/// The name and the verdict of each check.
 fn judged(folder: &Path) -> Vec<(String, String)> {
     let document = document(folder);
     let text = |check: &Value, field: &str| check[field].as_str().unwrap().to_owned();
@@ -28,7 +28,7 @@ async fn trouble(stack: &Stack, trouble: Value) {
     call_json(&format!("{}/_emulator/trouble", stack.emulator), "", &trouble).await;
 }
 
-/// Nothing of a run is left: no stack, no rule, no object, no volume.
+/// Asserts that nothing of a run is left: no stack, no rule, no object, no volume.
 async fn assert_nothing_left(stack: &Stack) {
     let stacks = aws_sdk_cloudformation::Client::new(&stack.config());
     let described = stacks.describe_stacks().stack_name("spotsweep-local-acceptance").send().await;
@@ -41,7 +41,7 @@ async fn assert_nothing_left(stack: &Stack) {
     assert_eq!(state["leftovers"]["snapshots"], json!([]));
 }
 
-/// It takes more than a minute: two whole runs in real time, each with three strikes one after another.
+/// The test takes more than a minute, for two whole runs in real time with three injected interruptions each.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_acceptance_run_holds_and_leaves_nothing() {
     let stack = Stack::start("acceptance").await;
@@ -67,17 +67,17 @@ async fn the_acceptance_run_holds_and_leaves_nothing() {
     }
     assert_nothing_left(&stack).await;
 
-    // As on AWS by default: ECS leaves an instance that is under notice ACTIVE. And as AWS's page can be read: the
-    // warning comes two minutes after the recommendation.
+    // By default ECS leaves an instance under notice ACTIVE, as here. The warning comes two minutes after the
+    // recommendation, as AWS's page can be understood.
     trouble(&stack, json!({ "without_draining": true, "late_fis_warnings": true })).await;
-    // As often as the SDK tries: the run sees it, and goes on.
+    // The fault lasts for as many calls as the SDK makes. The run reports it, and goes on.
     let fault = json!({ "action": "StartExperiment", "when": "before", "times": 3, "kind": "error" });
     call_json(&format!("{}/_emulator/faults", stack.emulator), "", &fault).await;
     let run = stack.command(&output).await;
     assert_eq!(run.status.code(), Some(1), "{}", said(&run));
     let wrong: Vec<_> = judged(&folder).into_iter().filter(|(_, verdict)| verdict == "did-not-hold").collect();
     assert!(wrong.iter().any(|(name, _)| name == "draining"), "{wrong:?}");
-    // Whether a trial is placed there again within the two seconds is a matter of luck.
+    // It depends on chance whether a trial is placed there again within the two seconds.
     assert!(wrong.iter().all(|(name, _)| ["draining", "placement"].contains(&name.as_str())), "{wrong:?}");
     let page = fs::read_to_string(folder.join("acceptance.md")).unwrap();
     let place = |part: &str| page.find(part).unwrap_or(usize::MAX);
@@ -106,8 +106,8 @@ async fn a_stopped_acceptance_run_leaves_nothing() {
     stack.stop().await;
 }
 
-/// Four instances at a time, which boot and pull their image minutes apart: no moment has all of their trials at the
-/// middle of their training. It takes 40 s: boots and pulls are in real time.
+/// Four instances at a time boot and pull their image minutes apart, so at no moment are all of their trials in the
+/// middle of their training. The test takes 40 s, because boots and pulls are in real time.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_acceptance_run_holds_where_instances_start_minutes_apart() {
     let stack = Stack::start_with("acceptance-slow", &["--slow-starts", "--max-vcpus", "4"]).await;
@@ -120,7 +120,8 @@ async fn the_acceptance_run_holds_where_instances_start_minutes_apart() {
     stack.stop().await;
 }
 
-/// Each is said before an instance is billed. It takes 25 s: the last refusal comes after 20 s without an instance.
+/// Each refusal is reported before an instance is billed. The test takes 25 s, because the last refusal comes after 20
+/// s without an instance.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_account_in_which_no_run_can_hold_gets_none() {
     let stack = Stack::start("acceptance-refused").await;
@@ -151,7 +152,7 @@ async fn an_account_in_which_no_run_can_hold_gets_none() {
     stack.stop().await;
 }
 
-/// It takes a minute: two whole runs in real time, the first with three tries of a strike.
+/// The test takes a minute, for two whole runs in real time. In the first one an interruption is tried three times.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_interruption_that_cannot_happen_prevents_no_other_one() {
     let stack = Stack::start("acceptance-denied").await;
@@ -169,7 +170,7 @@ async fn an_interruption_that_cannot_happen_prevents_no_other_one() {
     }
     assert_nothing_left(&stack).await;
 
-    // What is left of the limit pays for two instance-hours, which last seconds here.
+    // The rest of the limit pays for two instance-hours, which last seconds here.
     trouble(&stack, json!({ "denied": {} })).await;
     let run = stack.command(&[&output[..], &["--max-usd", "0.34"]].concat()).await;
     assert_eq!(run.status.code(), Some(1), "{}", said(&run));

@@ -1,5 +1,5 @@
-//! Whatever is dropped that cannot be run is answered beside it, with what is wrong, where, and how
-//! to correct it; nothing of it is ever submitted. What no person can correct ends in the failed-events queue.
+//! A dropped file that cannot be run is answered beside it, with what is wrong, where, and how to correct it. Nothing
+//! of it is submitted. An event that no person can correct goes to the queue of failed events.
 
 use std::time::{Duration, Instant};
 
@@ -11,10 +11,10 @@ use spotsweep_aws::Reader;
 use spotsweep_control_plane::sweep::Stage;
 use spotsweep_tests::local::{Stack, call_json, eventually, get_json, s3};
 
-/// A file of this size is refused unread, so its answer comes as soon as any.
+/// A file of this size is refused before it is read, so its answer comes as fast as any.
 const HUGE_BYTES: usize = 200 << 20;
 
-/// Key, content, the line to blame (0: none), and a part of the message.
+/// Key, content, the line that is wrong (0 for none), and a part of the message.
 const CASES: [(&str, &str, u32, &str); 18] = [
     ("sweeps/empty.yaml", "", 1, "the file is empty"),
     ("sweeps/none.yaml", "[]\n", 1, "the list is empty"),
@@ -31,7 +31,7 @@ const CASES: [(&str, &str, u32, &str); 18] = [
     ("sweeps/../up.yaml", GOOD, 0, "\"..\""),
     ("sweeps/up..down.yaml", GOOD, 0, "\"..\""),
     ("sweeps/queue.yaml", "spotsweep:\n  queue: no-such-queue\ntrials:\n- lr: 1\n", 2, "\"no-such-queue\""),
-    ("sweeps/definition.yaml", "spotsweep:\n  job_definition: nobody\ntrials:\n- lr: 1\n", 2, "\"nobody\""),
+    ("sweeps/definition.yaml", "spotsweep:\n  job_definition: missing\ntrials:\n- lr: 1\n", 2, "\"missing\""),
     ("sweeps/budget.yaml", "spotsweep:\n  budget: 20\ntrials:\n- lr: 1\n", 2, "budget"),
     ("sweeps/many.yaml", "method: gird\nparameters:\n  lr: {values: []}\n", 1, "`gird`"),
 ];
@@ -75,7 +75,7 @@ async fn what_cannot_run_is_answered_and_never_submitted() {
     stack.stop().await;
 }
 
-/// 200 MB of zeros.
+/// Drops a file of 200 MB of zeros.
 async fn huge_file(stack: &Stack) {
     let key = "sweeps/huge.yaml";
     put(stack, key, vec![0; HUGE_BYTES]).await;
@@ -86,7 +86,7 @@ async fn huge_file(stack: &Stack) {
     assert!(problems[0]["message"].as_str().unwrap().contains(&HUGE_BYTES.to_string()), "{problems:?}");
 }
 
-/// A version that is gone for good when its event arrives.
+/// Drops a file that is deleted for good before its event arrives.
 async fn deleted_file(stack: &Stack) {
     let key = "sweeps/deleted.yaml";
     let rules = aws_sdk_eventbridge::Client::new(&stack.config());
@@ -107,7 +107,8 @@ async fn deleted_file(stack: &Stack) {
     assert!(problems[0]["message"].as_str().unwrap().contains("deleted"), "{problems:?}");
 }
 
-/// A known kind of event without what it must have: an alarm for whoever runs the deployment.
+/// Sends an event of a known kind that lacks a required member. It raises an alarm for the people who run the
+/// deployment.
 async fn malformed_event(stack: &Stack) {
     let event = json!({ "source": "aws.s3", "detail-type": "Object Created", "detail": { "bucket": {} } });
     invoke(stack, &event).await;
@@ -115,7 +116,7 @@ async fn malformed_event(stack: &Stack) {
     let urls = queues["QueueUrls"].as_array().unwrap().iter().filter_map(Value::as_str);
     let url = urls.into_iter().find(|url| url.contains("FailedEvents")).unwrap();
     let receive = json!({ "QueueUrl": url, "MaxNumberOfMessages": 10 });
-    // Lambda tries three times.
+    // Lambda tries an event three times.
     let failed = eventually("the malformed event fails for good", async || {
         let received = call_json(&stack.endpoint, "AmazonSQS.ReceiveMessage", &receive).await;
         received["Messages"].as_array().filter(|messages| !messages.is_empty()).cloned()
@@ -128,16 +129,16 @@ async fn malformed_event(stack: &Stack) {
     assert!(error.contains("Object Created"), "{record}");
 }
 
-/// Puts an object and returns its version.
+/// Puts an object, and returns its version.
 async fn put(stack: &Stack, key: &str, content: Vec<u8>) -> String {
-    // Hashing 200 MB takes this profile many seconds, and tells nothing here.
+    // No checksum is computed: for 200 MB it takes this profile many seconds, and shows nothing here.
     let plain = Builder::new().request_checksum_calculation(RequestChecksumCalculation::WhenRequired);
     let put = s3(&stack.config()).put_object().bucket(&stack.bucket).key(key).body(content.into());
     let put = put.customize().disable_payload_signing().config_override(plain).send().await.unwrap();
     put.version_id.unwrap()
 }
 
-/// The problems in the answer beside a file, each of them whole.
+/// The problems in the answer beside a file. Each must be complete.
 async fn rejection(stack: &Stack, key: &str) -> Vec<Value> {
     let answer_key = format!("{key}.rejected.json");
     let s3 = s3(&stack.config());

@@ -1,4 +1,4 @@
-//! The demo of the search: real trainings whose parameters are suggested, and that stop early.
+//! The demo of the search, with real trainings whose parameters are suggested and that are stopped early.
 
 use std::fs;
 use std::path::Path;
@@ -6,10 +6,10 @@ use std::sync::PoisonError;
 
 use spotsweep_tests::local::Demo;
 
-/// Ten classes: guessing gives 0.1.
+/// With ten classes, guessing gives 0.1.
 const GOOD_ACCURACY: f64 = 0.93;
 
-/// It takes a minute: 24 trainings on two cores, of up to six seconds each.
+/// The test takes a minute, for 24 trainings of up to six seconds each on two cores.
 #[test]
 fn the_search_of_the_example_finds_a_good_model_and_stops_the_others() {
     let _alone = crate::TRAINING.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! `doctor --before-deploy` in an account of the emulator's, which is made to lack one thing after another.
+//! Runs `doctor --before-deploy` in an account of the emulator, which lacks one thing after another.
 
 use serde_json::{Value, json};
 use spotsweep_tests::local::{Stack, call_json};
@@ -6,7 +6,7 @@ use spotsweep_tests::local::{Stack, call_json};
 const SPOT_QUOTA: &str = "All G and VT Spot Instance Requests";
 const ON_DEMAND_QUOTA: &str = "Running On-Demand G and VT instances";
 
-/// A finding: what it is about, its state, part of what was seen, and part of what to do.
+/// An expected finding: its subject, its state, a part of what was seen, and a part of the advice.
 type Expected<'a> = (&'a str, &'a str, &'a str, &'a str);
 
 pub(super) async fn doctor(stack: &Stack) {
@@ -90,7 +90,7 @@ async fn trouble(stack: &Stack, trouble: &Value) {
     call_json(&format!("{}/_emulator/trouble", stack.emulator), "", trouble).await;
 }
 
-/// Runs the command, and finds each of the expected among its findings. There is no problem beside those.
+/// Runs the command, and asserts that its findings contain each expected one, and no other problem.
 async fn check(stack: &Stack, arguments: &[&str], code: i32, note: &str, expected: &[Expected<'_>]) {
     let mut command = stack.prepared(&[&["doctor", "--before-deploy", "--json"], arguments].concat());
     command.envs(["AWS_ENDPOINT_URL_EC2", "AWS_ENDPOINT_URL_SERVICE_QUOTAS"].map(|name| (name, &stack.emulator)));

@@ -1,4 +1,4 @@
-//! The command line as a person uses it on a local stack.
+//! Runs the command line as a person does, on a local stack.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use spotsweep_tests::local::{PATIENCE, Stack, eventually, get_json};
 use tokio::process::Command;
 use tokio::time::timeout;
 
-/// What a command did.
+/// The result of a command.
 pub(super) struct Run {
     code: i32,
     pub(super) out: String,
@@ -20,7 +20,7 @@ impl Run {
         serde_json::from_str(&self.out).unwrap_or_else(|error| unreachable!("{error}: {} {}", self.out, self.notes))
     }
 
-    /// Asserts how it ended, and what it said.
+    /// Asserts the exit code, and that the output contains a text.
     pub(super) fn said(self, code: i32, part: &str) -> Self {
         assert_eq!(self.code, code, "{} {}", self.out, self.notes);
         assert!(self.notes.contains(part), "no {part:?}: {} {}", self.out, self.notes);
@@ -34,8 +34,8 @@ pub(super) async fn run(stack: &Stack, arguments: &[&str]) -> Run {
     Run { code: run.status.code().unwrap(), out: text(run.stdout), notes: text(run.stderr) }
 }
 
-/// The exit code of a command at a terminal, at which an answer is typed once a text is there; an empty one closes the
-/// terminal.
+/// Runs a command at a terminal, and returns its exit code. When a text appears, an answer is typed. An empty answer
+/// closes the terminal.
 pub(super) async fn at_terminal(stack: &Stack, arguments: &[&str], text: &str, answer: &str) -> String {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stack/at_terminal.py");
     let prepared = stack.prepared(arguments);

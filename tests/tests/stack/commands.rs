@@ -1,5 +1,5 @@
-//! The commands for a sweep that runs or has ended, on one local stack: `logs`, `pull`, `export`, `report`, `retry`,
-//! `cancel`, `doctor`, as their users run them, and what they say to mistakes.
+//! The commands for a running or an ended sweep, on one local stack: `logs`, `pull`, `export`, `report`, `retry`,
+//! `cancel` and `doctor`. They run as their users run them, with mistakes too.
 
 mod doctor;
 
@@ -12,9 +12,9 @@ use spotsweep_tests::local::{Stack, eventually, s3};
 use super::by_hand::{leftovers, run, settled, status, submit};
 use crate::before_deploy;
 
-const NOBODY: &str = "nobody-0123456789ab";
+const MISSING: &str = "missing-0123456789ab";
 
-/// Two trials that are good, the second better, and one that fails. None reaches the first rung.
+/// Two good trials, of which the second is better, and one that fails. None reaches the first rung.
 const WORK: &str = r#"
 name: "three: of a kind"
 metric: {name: val_accuracy, goal: maximize}
@@ -33,7 +33,7 @@ trials:
   - {lr: 0.5, code: 3}
 "#;
 
-/// Trials that never end by themselves, with volumes; more than run at once. Their metric has another name.
+/// More trials than run at once. They have volumes and never end by themselves. Their metric has another name.
 const SLEEP: &str = r#"
 metric: {name: score}
 spotsweep: {command: [sh, -c, 'for epoch in $(seq 200); do echo "epoch=$epoch val_score=$epoch"; sleep 3; done']}
@@ -41,7 +41,7 @@ method: grid
 parameters: {n: {min: 1, max: 70}}
 "#;
 
-/// It takes half a minute: a hundred commands in turn, on one stack.
+/// The test takes half a minute, for a hundred commands one after another on one stack.
 #[tokio::test(flavor = "multi_thread")]
 async fn commands_do_what_they_say() {
     let stack = Stack::start("commands").await;
@@ -81,14 +81,14 @@ async fn mistakes(stack: &Stack) {
     ];
     for command in commands {
         let of = |sweep| command.iter().map(|word| if *word == "SWEEP" { sweep } else { *word }).collect::<Vec<&str>>();
-        run(stack, &of(NOBODY)).await.said(1, "no sweep named `nobody-0123456789ab`");
-        run(stack, &of("Nobody")).await.said(2, "no sweep named `Nobody`");
+        run(stack, &of(MISSING)).await.said(1, "no sweep named `missing-0123456789ab`");
+        run(stack, &of("Missing")).await.said(2, "no sweep named `Missing`");
     }
-    run(stack, &["export", NOBODY, "--format", "xml"]).await.said(2, "csv, json, mlflow");
-    run(stack, &["report", NOBODY, "--link", "--expires", "8d"]).await.said(2, "at most 7d");
+    run(stack, &["export", MISSING, "--format", "xml"]).await.said(2, "csv, json, mlflow");
+    run(stack, &["report", MISSING, "--link", "--expires", "8d"]).await.said(2, "at most 7d");
 }
 
-/// From before the trial's start to its end.
+/// `logs --follow` shows a trial from before its start to its end.
 async fn follow(stack: &Stack, sweep: &str) {
     let followed = run(stack, &["logs", sweep, "1", "--follow"]).await.said(0, "trial 1 attempt 1:");
     let is_of_stdout = |line: &&str| !line.contains("spotsweep-runner") && *line != "to stderr";
@@ -100,7 +100,7 @@ async fn follow(stack: &Stack, sweep: &str) {
     assert_eq!(trial["status"], "succeeded", "following ends with the trial, not before");
 }
 
-/// A file without a length of its trials has that of the last sweep of the same command.
+/// For a file that gives no length of its trials, `validate` takes that of the last sweep with the same command.
 async fn quote(stack: &Stack, sweep: &str) {
     let file = |name: &str, text: &str| {
         let path = stack.subfolder("files").join(name);
@@ -140,7 +140,7 @@ async fn logs(stack: &Stack, sweep: &str) {
     run(stack, &["logs", sweep, "2", "--attempt", "2"]).await.said(2, "no attempt 2: it ended after 1 attempt");
     run(stack, &["logs", sweep, "2", "--attempt", "0"]).await.said(2, "0 is not in 1..");
 
-    // CloudWatch has forgotten it; what lies beside the outputs stays.
+    // CloudWatch has deleted the log. The file beside the outputs still exists.
     let document = run(stack, &["export", sweep, "--format", "json"]).await.json();
     let stream = document["trials"][0]["attempts"][0]["log_stream"].as_str().unwrap();
     let state: Value =
@@ -169,7 +169,7 @@ async fn pull(stack: &Stack, sweep: &str) {
     let model = folder.join("trials/1/model/m.txt");
     assert_eq!(fs::read_to_string(&model).unwrap(), "weights of 0.75\n");
 
-    // What is not whole, or older than the object, is fetched again; the rest is not.
+    // Files that are incomplete, or older than the object, are downloaded again. The others are not.
     fs::write(&model, "weights").unwrap();
     let log = fs::File::options().write(true).open(folder.join("trials/1/train.log")).unwrap();
     log.set_modified(std::time::UNIX_EPOCH).unwrap();
@@ -230,7 +230,7 @@ async fn report(stack: &Stack, sweep: &str) {
     let key = format!("results/{sweep}/report.html");
     s3(&stack.config()).delete_object().bucket(&stack.bucket).key(&key).send().await.unwrap();
     run(stack, &["report", sweep, "--link"]).await.said(1, "no report yet");
-    // What is gone is drawn again.
+    // A report that does not exist any more is drawn again.
     let again = stack.subfolder("files").join("again.html");
     run(stack, &["report", sweep, "--output", again.to_str().unwrap()]).await.said(0, "");
     let counts = &data_of(&again)["counts"];
@@ -260,7 +260,7 @@ async fn retry(stack: &Stack, sweep: &str) {
     let named = run(stack, &["retry", sweep, "1", "0", "--failed", "--json"]).await.said(0, "3 trials of").json();
     assert_eq!((&named["trials"], &named["file"]), (&json!(3), &json!("sweeps/work-retry-2.yaml")), "{named}");
 
-    // It runs as the original did: the same command, the same metric, the same end.
+    // The retry runs as the original sweep did, with the same command, the same metric and the same end.
     let ended = settled(stack, &again).await;
     assert_eq!(
         (&ended["failed"], &ended["each"][0]["metrics"]["val_accuracy"]["last"]),
@@ -281,7 +281,7 @@ async fn retry(stack: &Stack, sweep: &str) {
     assert_eq!(all["succeeded"], 2, "{all}");
 }
 
-/// Without a terminal a sweep is ended by its whole id only.
+/// Without a terminal, `cancel` needs the whole id of a sweep.
 async fn refused_in_a_script(stack: &Stack, sweep: &str) {
     run(stack, &["cancel", "latest", "--yes"]).await.said(2, sweep);
     run(stack, &["cancel", &sweep[..sweep.len() - 2], "68"]).await.said(2, "give the whole id");
@@ -329,7 +329,7 @@ async fn cancel(stack: &Stack, other: &str) {
     let volumes = async || leftovers(stack).await["volumes"].as_array().unwrap().len();
     assert!(volumes().await > 0, "a running trial has a volume");
 
-    // One that runs and one that waits; the others go on.
+    // One of the trials runs and one waits. The others go on.
     run(stack, &["cancel", &sweep, "70"]).await.said(2, "has no trial 70");
     refused_in_a_script(stack, &sweep).await;
     let two = run(stack, &["cancel", &sweep, &running, "68", "--delete", "--wait", "--json"])
@@ -378,7 +378,7 @@ async fn object(stack: &Stack, key: &str) -> Vec<u8> {
     object.body.collect().await.unwrap().to_vec()
 }
 
-/// The files under a folder, by their paths within it.
+/// Paths of the files in a folder, relative to it.
 fn files(folder: &Path) -> Vec<String> {
     let mut files = Vec::new();
     let mut folders = vec![folder.to_owned()];

@@ -1,5 +1,5 @@
-//! What `--help` says, of every command: `tests/help/<command>.txt`. `UPDATE_EXPECTED=1 cargo test --workspace
-//! --test stack commands_help::` writes them again.
+//! Compares the output of `--help` of every command with `tests/help/<command>.txt`. `UPDATE_EXPECTED=1 cargo test
+//! --workspace --test stack commands_help::` writes these files again.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -31,18 +31,18 @@ fn every_command_says_what_it_does() {
         }
         pages.iter().for_each(|(name, page)| fs::write(folder.join(format!("{name}.txt")), page).unwrap());
     }
-    let told = fs::read_dir(&folder).unwrap().map(|file| {
+    let expected = fs::read_dir(&folder).unwrap().map(|file| {
         let path = file.unwrap().path();
         (path.file_stem().unwrap().to_str().unwrap().to_owned(), fs::read_to_string(&path).unwrap())
     });
-    let told: BTreeMap<String, String> = told.collect();
+    let expected: BTreeMap<String, String> = expected.collect();
     assert_eq!(
-        told.keys().collect::<Vec<_>>(),
+        expected.keys().collect::<Vec<_>>(),
         pages.keys().collect::<Vec<_>>(),
         "UPDATE_EXPECTED=1 writes them again"
     );
     for (name, page) in &pages {
-        assert_eq!(&told[name], page, "{name}: UPDATE_EXPECTED=1 writes it again");
+        assert_eq!(&expected[name], page, "{name}: UPDATE_EXPECTED=1 writes it again");
     }
 }
 
@@ -70,11 +70,11 @@ fn shells_learn_every_command() {
     assert_eq!(run.status.code(), Some(2));
 }
 
-/// As a terminal of 100 columns shows it.
+/// The help page as a terminal of 100 columns shows it.
 fn help(command: &[String], variables: &[(&str, &str)]) -> String {
     let mut help = Command::new(Binaries::build().get("spotsweep"));
     help.args(command).arg("--help").env("COLUMNS", "100");
-    // Defaults that come from the caller's environment are not the command's.
+    // Defaults from the environment of the caller are not those of the command.
     for name in ["SPOTSWEEP_BUCKET", "SPOTSWEEP_TABLE", "SPOTSWEEP_STACK", "SPOTSWEEP_TRIAL_LOGS"] {
         help.env_remove(name);
     }
@@ -86,7 +86,7 @@ fn help(command: &[String], variables: &[(&str, &str)]) -> String {
     String::from_utf8(run.stdout).unwrap()
 }
 
-/// The names under "Commands:", but `help` itself.
+/// The names under "Commands:", except for `help`.
 fn subcommands(page: &str) -> Vec<String> {
     let listed = page.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
     let names = listed.filter(|line| line.starts_with("  ") && !line.starts_with("   "));

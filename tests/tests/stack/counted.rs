@@ -1,6 +1,6 @@
-//! What can be counted is held: AWS calls, units of the table, bytes, allocations. Unlike seconds they are the same on
-//! every machine, so a change that makes them more is seen here, and one that makes them less is asked to lower the
-//! ceiling. Seconds are the bench's (`cargo run --release --bin bench`).
+//! Counts AWS calls, units of the table, bytes and allocations, and compares them with their ceilings. Unlike seconds,
+//! they are the same on every machine. So a change that increases them fails here, and one that decreases them must
+//! lower the ceiling. The bench measures seconds (`cargo run --release --bin bench`).
 #![allow(clippy::print_stdout)]
 
 mod comparison;
@@ -20,10 +20,10 @@ use spotsweep_tests::ceilings::Ceilings;
 use spotsweep_tests::course::{Course, Idle, Unpublished, kind, ready};
 use spotsweep_tests::local::{Account, Outcome, Stack, Table, Units};
 
-/// As deployed.
+/// Lease of the deployed functions.
 const LEASE_SECONDS: u64 = 120;
 
-/// Trials, the calls of their submission, and the bytes of these calls' requests.
+/// Number of trials, calls of their submission, and bytes of these calls' requests.
 const SUBMISSIONS: [(u32, f64, f64); 3] = [(24, 12.0, 20_900.0), (1000, 12.0, 90_000.0), (10_000, 12.0, 800_000.0)];
 
 #[tokio::test(flavor = "multi_thread")]
@@ -48,7 +48,7 @@ async fn a_submission_takes_the_same_calls_however_many_trials_it_has() {
     stack.stop().await;
 }
 
-/// By kind of event: calls of the table, units written and read, and bytes both ways.
+/// For each kind of event: calls on the table, units written and read, and bytes both ways.
 const EVENTS: [(&str, f64, f64, f64, f64); 6] = [
     ("array job PENDING", 1.0, 0.0, 1.0, 1120.0),
     ("array job SUCCEEDED", 2.0, 2.0, 1.0, 2500.0),
@@ -69,7 +69,7 @@ async fn an_event_of_batch_takes_few_calls_and_units() {
         let event = event::parse(raw.clone()).unwrap();
         handle(&store, &Idle, course.harness.settings(), event, course.harness.now).await.unwrap();
         let (used, known) = (table.take(), most.entry(kind(raw)).or_default());
-        // Reads come with any number of calls: the event that writes and sends most stands for its kind.
+        // Any number of calls may read. The event with the most calls, writes and bytes stands for its kind.
         if (used.calls, used.writes(), used.sent) > (known.calls, known.writes(), known.sent) {
             *known = used;
         }
@@ -84,7 +84,7 @@ async fn an_event_of_batch_takes_few_calls_and_units() {
     look(&course, &table, &mut ceilings).await;
 }
 
-/// What most invocations are for: a report of a runner that trains.
+/// Most invocations are of this kind: a report of a runner whose training runs.
 async fn report(course: &Course, ceilings: &mut Ceilings) {
     let table = Table::serve().await;
     let store = &Unpublished(DynamoStore::new(&table.config(), "table".to_owned(), RETENTION_DAYS));
@@ -104,7 +104,7 @@ async fn report(course: &Course, ceilings: &mut Ceilings) {
     hold(ceilings, "a report", figures(&used), [3.0, 1.0, 2.0, 4700.0]);
 }
 
-/// Of the table: calls, units written and read, bytes both ways.
+/// Figures of the table: calls, units written and read, bytes both ways.
 type Figures = [f64; 4];
 
 fn figures(used: &Units) -> Figures {
@@ -119,10 +119,10 @@ fn hold(ceilings: &mut Ceilings, what: &str, counted: Figures, most: Figures) {
     }
 }
 
-/// The trial that reports.
+/// Index of the trial that reports.
 const TRIAL: u32 = 7;
-/// Other trials that the store writes, a power of three in number as hyperband leaves them. The rows of the rest are
-/// copies: 10 000 writes through the SDK take minutes.
+/// Number of other trials that the store writes. It is a power of three, because hyperband leaves a third of the trials
+/// at each rung. The rows of the rest are copies, because 10 000 writes through the SDK take minutes.
 const WRITTEN: u32 = 81;
 
 fn requested(course: &Course, request: Request) -> Value {
@@ -138,7 +138,7 @@ fn reported(sequence: u64, rungs: Vec<Reached>) -> Request {
     Request::Report { sequence, metrics, seal, stalled_seconds: None, rungs }
 }
 
-/// What `status` and each refresh of `watch` read.
+/// Counts what `status` and each refresh of `watch` read.
 async fn look(course: &Course, table: &Table, ceilings: &mut Ceilings) {
     let reader = Reader::new(&table.config(), "table".to_owned());
     table.take();
@@ -150,8 +150,8 @@ async fn look(course: &Course, table: &Table, ceilings: &mut Ceilings) {
     ceilings.hold("a look: bytes a trial", used.received / trials as f64, 580.0);
 }
 
-/// By kind of event: allocations from its bytes to its commit in memory. Some of them are the memory's own, which
-/// serializes a record to count its bytes.
+/// For each kind of event: allocations from its bytes to its commit in memory. Some of them are made by the table in
+/// memory, which serializes a record to count its bytes.
 const ALLOCATIONS: [(&str, f64); 6] = [
     ("array job PENDING", 265.0),
     ("array job SUCCEEDED", 310.0),
@@ -172,7 +172,7 @@ async fn an_event_of_batch_takes_few_allocations() {
     }
     let mut ceilings = Ceilings::default();
     for (kind, most) in ALLOCATIONS {
-        // The middle one: maps grow now and then.
+        // The median counts, because maps sometimes grow.
         let mut counts = counted.remove(kind).unwrap();
         counts.sort_unstable();
         ceilings.hold(&format!("{kind}: allocations"), counts[counts.len() / 2] as f64, most);

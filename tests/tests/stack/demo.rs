@@ -1,4 +1,4 @@
-//! `spotsweep demo` and `spotsweep local down` as a person runs them: through the deployed control plane, real functions
+//! Runs `spotsweep demo` and `spotsweep local down` as a person does, with the deployed control plane, real functions
 //! and real trainings.
 
 use std::fs;
@@ -24,18 +24,18 @@ const LIST: &str = "\
 - {lr: 0.03, hidden: 32, alpha: 0.0001, batch_size: 64, epochs: 2, seed: 7}
 ";
 
-/// As many trials as an array job takes. They never end by themselves.
+/// As many trials as an array job can have. They never end by themselves.
 const ARRAY: &str = r#"
 spotsweep: {workspace: off, command: [sh, -c, 'sleep 600']}
 method: grid
 parameters: {n: {min: 1, max: 10000}}
 "#;
-/// Of the host of two such arrays that are cancelled: 40 000 events on their way.
+/// Largest memory of the host when two such arrays are cancelled, with 40 000 events to deliver.
 const PEAK_RSS_BYTES: u64 = 512 << 20;
-/// In order it takes about a second.
+/// Time in which the stack must stop. It usually takes a second.
 const DOWN: Duration = Duration::from_secs(8);
 
-/// Runs the demo on a file in a folder of its own.
+/// Runs the demo with a file in a folder of its own.
 fn run(file: &str, text: &str, arguments: &[&str]) -> (TempDir, Demo) {
     let folder = tempfile::tempdir().unwrap();
     let demo = Demo::run(folder.path(), file, text, arguments);
@@ -56,7 +56,7 @@ fn a_grid_is_trained_tracked_and_collected() {
     assert!(summary["wall_seconds"].as_f64().unwrap() > 0.0);
     let sweep = summary["sweep"].as_str().unwrap();
 
-    // The best is the largest last value that any trial has printed.
+    // The best value is the largest last one that any trial has printed.
     let outputs = run.outputs();
     let mut values = Vec::new();
     for index in 0..4 {
@@ -146,7 +146,7 @@ async fn local_down_ends_a_stack_of_large_arrays_at_once() {
         .await;
     };
     counted("RUNNING", 1).await;
-    // The trials that run have time to end, and end at once.
+    // The running trials may end in order, and do so at once.
     for sweep in &sweeps {
         let cancelled = stack.command(&["cancel", sweep]).await;
         assert!(cancelled.status.success(), "{}", said(&cancelled));

@@ -1,10 +1,10 @@
-//! `infra/control-plane.yaml` as it is deployed to the local stack: each thing read back with the settings that
-//! matter, and each role held against what its function does, by taking actions from it.
+//! Deploys `infra/control-plane.yaml` to the local stack. Each resource is read back with its important settings. Each
+//! role is compared with what its function does, by removing actions from it.
 //!
-//! What ministack 1.5 drops without a word can't be read back here: the table's expiry (`TimeToLiveSpecification`),
-//! point-in-time recovery and `SSESpecification`, and the bucket's lifecycle. Nor does it enforce roles for EC2 and
-//! Batch, which the emulator serves; `tests/permissions.rs` holds those against the template, and cfn-lint and
-//! checkov read the rest of it.
+//! ministack 1.5 ignores some settings silently, and they cannot be read back here: the table's expiry
+//! (`TimeToLiveSpecification`), point-in-time recovery and `SSESpecification`, and the bucket's lifecycle. Nor does it
+//! enforce roles for EC2 and Batch, which the emulator serves. `tests/tests/simulation/permissions.rs` compares those
+//! with the template. cfn-lint and checkov read the rest of it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -21,9 +21,9 @@ use spotsweep_protocol::stop::StopReason;
 use spotsweep_tests::local::{Stack, call_json, drop_file, eventually, s3};
 
 const STACK: &str = "spotsweep-local";
-/// A sweep file; its event is not handed on where the rule is off.
+/// A sweep file. Its event is not delivered while the rule is disabled.
 const TRIAL: &str = "- {lr: 0.01, hidden: 16, epochs: 1}\n";
-/// Each rule: its function, its patterns' sources, and how long an event may wait for it, in seconds.
+/// Each rule: its function, the sources in its patterns, and for how many seconds an event may wait for it.
 const RULES: [(&str, &str, &str, u32); 7] = [
     ("sweep-upload", "sweep-upload", "aws.s3", 86_400),
     ("sweep-keeping", "sweep-upload", "spotsweep", 86_400),
@@ -69,8 +69,8 @@ async fn every_resource_is_what_the_template_says() {
     stack.stop().await;
 }
 
-/// S3 takes keys of up to 1 024 bytes with any character
-/// (<https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html>), and so does the local stack.
+/// The local stack accepts keys of up to 1 024 bytes with any character, as S3 does
+/// (<https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html>).
 async fn put_odd_keys(stack: &Stack) {
     let put = async |key: String| {
         let put = s3(&stack.config()).put_object().bucket(&stack.bucket).key(key).body(b"x".to_vec().into());
@@ -135,7 +135,7 @@ async fn read_queue(stack: &Stack, url: &Value) -> Value {
 async fn read_function(stack: &Stack, name: &str, failed: &str) {
     let lambda = aws_sdk_lambda::Client::new(&stack.config());
     let function = lambda.get_function_configuration().function_name(name).send().await.unwrap();
-    // SweepUploadRole of sweep-upload, with what CloudFormation puts around it.
+    // The role of sweep-upload is SweepUploadRole, with CloudFormation's prefix and suffix.
     let role: String = name.split('-').map(|word| word[..1].to_uppercase() + &word[1..]).collect();
     assert!(function.role().unwrap().contains(&format!(":role/{STACK}-{role}Role-")), "{name}: {:?}", function.role());
     assert_eq!((function.timeout(), function.runtime().unwrap().as_str()), (Some(60), "provided.al2023"), "{name}");
@@ -162,7 +162,7 @@ async fn outputs(stack: &Stack) -> Value {
     outputs.map(|output| (output.output_key.clone().unwrap(), json!(output.output_value))).collect()
 }
 
-/// An action that a policy allows, and a function that can't do without it.
+/// An action that a policy allows, and a function that needs it.
 struct Taken {
     policy: &'static str,
     action: &'static str,
@@ -194,7 +194,8 @@ async fn a_function_is_refused_what_its_role_does_not_allow() {
         let file = drop_file(&stack.config(), &stack.bucket, &format!("refused-{number}"), TRIAL).await;
         template.assert_refused(taken, &file).await;
     }
-    // With everything given back the same template runs a sweep, up to where the rule would call sweep-settled.
+    // With all actions given back, the same template runs a sweep up to the point where the rule would call
+    // sweep-settled.
     let file = drop_file(&stack.config(), &stack.bucket, "allowed", TRIAL).await;
     let answer = invoke(&stack, "sweep-upload", &file).await;
     assert!(answer.is_ok(), "{answer:?}");
@@ -210,17 +211,17 @@ async fn a_function_is_refused_what_its_role_does_not_allow() {
     for taken in &OF_SETTLED {
         template.assert_refused(taken, &settling).await;
     }
-    assert!(find(Stage::Settling).await.is_some(), "it was told that it may not, and is settled");
+    assert!(find(Stage::Settling).await.is_some(), "an action was refused, and the sweep is settled");
     let answer = invoke(&stack, "sweep-settled", &settling).await;
     assert!(answer.is_ok(), "{answer:?}");
     eventually("the sweep is settled", async || find(Stage::Settled).await).await;
     stack.stop().await;
 }
 
-/// What a put or a get was refused with.
+/// The error with which a put or a get was refused.
 type Refused = Option<String>;
 
-/// The bucket, with credentials that are not the test's own.
+/// A client of the bucket with credentials that are not the test's own.
 struct Visitor<'a> {
     stack: &'a Stack,
     config: aws_config::SdkConfig,
@@ -248,7 +249,7 @@ fn denied() -> Result<(), Refused> {
     Err(Some("AccessDenied".to_owned()))
 }
 
-/// A job reads sweep files and claims, and no more: with the credentials that the local stack gives to jobs.
+/// A job's credentials allow to read sweep files and to claim, and nothing else.
 async fn assert_jobs_role(stack: &Stack) {
     let secret = "ASIAJOBJOBJOBJOBJOB0";
     let job = Visitor::new(stack, secret, secret, secret);
@@ -258,7 +259,7 @@ async fn assert_jobs_role(stack: &Stack) {
     for key in ["results/some-sweep/trials/0/model.bin", "results/some-sweep/summary.json", "sweeps/another.yaml"] {
         assert_eq!(job.put(key).await, denied(), "{key}");
     }
-    // The answer to a sweep file names its jobs, by which trials are claimed.
+    // The answer to a sweep file names the jobs whose ids a claim needs.
     for key in ["results/some-sweep/trials.jsonl", "sweeps/mine.yaml.plan.json"] {
         assert_eq!(job.get(key).await, denied(), "{key}");
     }
@@ -268,7 +269,7 @@ async fn assert_jobs_role(stack: &Stack) {
     assert!(refusal.contains("not authorized to perform: lambda:InvokeFunction"), "{refusal}");
 }
 
-/// An attempt that has its trial is issued credentials: they reach what is the trial's, and nothing else.
+/// An attempt that has claimed its trial is issued credentials. They reach the trial's objects, and nothing else.
 #[tokio::test(flavor = "multi_thread")]
 async fn credentials_of_an_attempt_reach_its_own_trial_only() {
     let stack = Stack::start("issued").await;
@@ -306,7 +307,7 @@ async fn credentials_of_an_attempt_reach_its_own_trial_only() {
     stack.stop().await;
 }
 
-/// The control plane's template as it is deployed, to be deployed again with less.
+/// The deployed template of the control plane, which can be deployed again with fewer permissions.
 struct Deployed<'a> {
     stack: &'a Stack,
     client: aws_sdk_cloudformation::Client,
@@ -320,7 +321,7 @@ impl<'a> Deployed<'a> {
         Self { stack, client, text: template.unwrap().template_body.unwrap() }
     }
 
-    /// Takes an action from a role, sees the function fail for want of it, and gives it back.
+    /// Removes an action from a role, asserts that the function fails because of it, and gives the action back.
     async fn assert_refused(&self, taken: &Taken, event: &Value) {
         let Taken { policy, action, function } = taken;
         let from = self.text.find(&format!("\n  {policy}:\n")).unwrap() + 1;
@@ -330,7 +331,7 @@ impl<'a> Deployed<'a> {
         self.deploy(&[&self.text[..from], &without, &self.text[to..]].concat()).await;
         let seen = fs::read(&self.stack.functions_log).unwrap().len();
         let answer = invoke(self.stack, function, event).await.expect_err(function);
-        // The answer says what failed. Where it does not say why, the log does.
+        // The answer says what failed. If it does not say why, the log does.
         let refusal = format!("/{function} is not authorized to perform: {action} ");
         eventually(&format!("{function} without {action}, which answers {answer}"), async || {
             let log = fs::read(&self.stack.functions_log).unwrap();
@@ -359,7 +360,7 @@ impl<'a> Deployed<'a> {
     }
 }
 
-/// Calls a function and waits; an error is what the function said.
+/// Invokes a function, and waits for its answer. The function's error is returned as an error.
 pub(super) async fn invoke(stack: &Stack, function: &str, event: &Value) -> Result<String, String> {
     let lambda = aws_sdk_lambda::Client::new(&stack.config());
     let call = lambda.invoke().function_name(function).payload(Blob::new(event.to_string())).send().await.unwrap();

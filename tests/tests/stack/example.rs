@@ -1,4 +1,4 @@
-//! The example's own tests: its training resumes bit for bit wherever it is killed.
+//! Runs the tests of the example: its training resumes bit for bit wherever it is killed.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,7 +7,7 @@ use spotsweep_tests::local::{Binaries, Stack};
 
 #[tokio::test]
 async fn training_resumes_bit_for_bit() {
-    // Makes the Python environment, where no test has done so before.
+    // Makes the Python environment, if no test has made it before.
     Stack::start("example").await.stop().await;
     let python = Binaries::build().target().join("local/venv/bin/python");
     let tested = Command::new(python)

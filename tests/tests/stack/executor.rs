@@ -1,4 +1,4 @@
-//! Commands for workspaces over the wire: the SDKs against the emulator's EC2 and ECS.
+//! Executes commands for workspaces with the SDKs, against the emulator's EC2 and ECS.
 
 mod instances;
 
@@ -27,7 +27,7 @@ fn on_workspace(of: &TrialRef, call: Call) -> Command {
     Command::Workspace { of: of.clone(), call, turn: Turn::default() }
 }
 
-/// An emulator with one running instance, and the executor that talks to it.
+/// An emulator with one running instance, and an executor that uses it.
 struct Rig {
     emulator: Emulator,
     executor: Services<'static>,
@@ -63,7 +63,7 @@ impl Rig {
         Self { emulator, executor, trial, instance, zone, container_instance, _folder: folder }
     }
 
-    /// A queue, and so many revisions of a job definition.
+    /// Makes a queue, and so many revisions of a job definition.
     fn define(&self, revisions: usize) {
         let order = json!([{ "order": 1, "computeEnvironment": "spot" }]);
         let queue = json!({ "jobQueueName": "queue", "priority": 1, "computeEnvironmentOrder": order });
@@ -78,7 +78,7 @@ impl Rig {
         });
     }
 
-    /// The job of the trial, submitted: its id.
+    /// Submits the trial's job, and returns its id.
     fn submit(&self) -> String {
         self.define(1);
         let name = JobName { sweep: self.trial.sweep.clone(), run: Run::Part(0) }.to_string();
@@ -221,7 +221,7 @@ async fn snapshots_are_found_by_their_operation_and_copied() {
     rig.available(&volume).await;
     let find = Call::FindSnapshot { operation: 2 };
     assert_eq!(rig.ask(find.clone()).await, Fact::SnapshotNotFound { operation: 2 });
-    // Throttled calls have no effect and are repeated: one snapshot all the same.
+    // Throttled calls have no effect and are repeated. There is still only one snapshot.
     rig.trouble(|trouble| trouble.throttle_share = [(Service::Ec2, 0.4)].into());
     let snapshot = id(rig.ask(Call::TakeSnapshot { operation: 2, volume: volume.clone(), saved_early: false }).await);
     rig.trouble(|trouble| trouble.throttle_share.clear());
@@ -245,7 +245,8 @@ async fn snapshots_are_found_by_their_operation_and_copied() {
     rig.end().await;
 }
 
-/// EC2 bills a rate per GiB of the snapshot (fact 25): only one that was asked for, and only where EC2 took it.
+/// EC2 bills a rate per GiB of the snapshot (fact 25). It counts only if it was requested, and only if EC2 has accepted
+/// it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_volume_loads_at_a_rate_only_where_one_is_asked_for() {
     let rig = Rig::new().await;
@@ -268,7 +269,7 @@ async fn a_volume_loads_at_a_rate_only_where_one_is_asked_for() {
         let id = id(found.remove(0));
         let taken = asked.filter(|_| !refuse);
         assert_eq!(rate(&id), taken, "operation {operation}");
-        // EC2 does not say how much is on the snapshot, so its volume's size counts.
+        // EC2 does not report the size of the snapshot's data, so the size of its volume counts.
         let billed = taken.map(|_| Fact::RateTaken { operation, bytes: 1 << 30 });
         assert_eq!(found, Vec::from_iter(billed), "operation {operation}");
         rig.available(&id).await;
@@ -281,7 +282,7 @@ async fn a_volume_loads_at_a_rate_only_where_one_is_asked_for() {
     rig.end().await;
 }
 
-/// `name`, `name:revision` and ARNs; what is pinned is a revision's ARN.
+/// `name`, `name:revision` and ARNs are accepted. A revision's ARN is pinned.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_definition_is_found_by_every_name_that_batch_takes() {
     let rig = Rig::new().await;

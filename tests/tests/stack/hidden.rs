@@ -1,5 +1,5 @@
-//! What a terminal would obey, or a reader would not see, in everything that others choose: a sweep file's keys and
-//! values, an object's name, a training's last words and the names of its files. No command passes it on.
+//! Control characters and invisible characters in everything that others choose: keys and values of a sweep file, the
+//! name of an object, a training's last lines and the names of its files. No command prints them.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use spotsweep_tests::local::{Stack, eventually, s3};
 
 use super::by_hand::{Run, run, settled, submit};
 
-/// Keys that no sweep file has: each gets a warning.
+/// Keys that a sweep file does not have. Each gets a warning.
 const KEYS: &str = r#"spotsweep: {workspace: off, command: ["true"]}
 trials:
   - {lr: 0.1}
@@ -17,11 +17,11 @@ trials:
 "x\u009b31m\u202ey": 4
 "#;
 
-/// A line that is quoted whole.
+/// A line that messages quote completely.
 const LINE: &str =
     "method: gird # \u{202e}\u{85}\u{2066}\u{e0041}\nparameters: {lr: {values: [1]}}\nprogram: train.py\n";
 
-/// A trial that fails with such words, and leaves a file whose name is too long for a key.
+/// A trial that fails with such output, and leaves a file whose name is too long for a key.
 const GOOD: &str = r#"
 metric: {name: score, goal: maximize}
 spotsweep:
@@ -41,7 +41,7 @@ trials:
   - {lr: "\e[2J\u009b31m\u202e\nb\U000E0041"}
 "#;
 
-/// The characters that may not be there.
+/// The characters of a text that must not be there.
 fn hidden(text: &str) -> String {
     let is_hidden = |c: &char| {
         (c.is_control() && *c != '\n')
@@ -117,13 +117,13 @@ async fn of_a_sweep(stack: &Stack, sweep: &str) {
             plain(stack, &[&[command, sweep], index, json].concat(), code).await;
         }
     }
-    let told = plain(stack, &["explain", sweep, "0"], 0).await.out;
-    assert!(told.contains("output not collected"), "{told}");
-    assert!(!told.lines().any(|line| line.starts_with("spotsweep-runner:")), "{told}");
+    let explained = plain(stack, &["explain", sweep, "0"], 0).await.out;
+    assert!(explained.contains("output not collected"), "{explained}");
+    assert!(!explained.lines().any(|line| line.starts_with("spotsweep-runner:")), "{explained}");
     let to = stack.subfolder("pulled");
     plain(stack, &["pull", sweep, "--to", to.to_str().unwrap()], 0).await;
 
-    // A training's own output is passed on as it is; the runner's lines are not the training's.
+    // A training's own output is passed on unchanged. The runner's lines are escaped.
     let logs = run(stack, &["logs", sweep, "0"]).await.said(0, "");
     assert!(logs.out.contains("\u{1b}[2J"), "{:?}", logs.out);
     let own: Vec<&str> = logs.out.lines().filter(|line| line.starts_with("spotsweep-runner:")).collect();

@@ -1,5 +1,5 @@
-//! A record's history in the table: every change is told once and in order, whether its entry lies in the record or in
-//! a page.
+//! A record's history in the table: every change is there once and in order, whether its entry is in the record or in a
+//! page.
 
 use jiff::{SignedDuration, Timestamp};
 use spotsweep_aws::{DynamoStore, RETENTION_DAYS, Reader};
@@ -9,7 +9,7 @@ use spotsweep_control_plane::trial::Trial;
 use spotsweep_protocol::ids::{JobId, SweepId};
 use spotsweep_tests::local::Table;
 
-/// Enough for a dozen pages.
+/// Number of changes, which is enough for a dozen pages.
 const CHANGES: usize = 60;
 
 struct Trying {
@@ -50,7 +50,7 @@ impl Trying {
     }
 }
 
-/// The `number`th of a record's changes. Some say more than others.
+/// The change of this number of a record. Some entries are longer than others.
 fn audit(number: usize) -> Audit {
     Audit {
         at: Timestamp::UNIX_EPOCH + SignedDuration::from_secs(number as i64),
@@ -64,40 +64,40 @@ fn audit(number: usize) -> Audit {
 #[tokio::test]
 async fn every_change_is_shown_once_and_in_order() {
     let trying = Trying::new().await;
-    let (mut view, mut told) = (trying.load().await, Vec::new());
+    let (mut view, mut expected) = (trying.load().await, Vec::new());
     for number in 0..CHANGES {
         if number % 4 == 0 {
-            // As another invocation finds it.
+            // The record as another invocation finds it.
             let loaded = trying.load().await;
             assert_eq!(loaded.trial, view.trial);
             view = loaded;
         }
         let figures_only = number % 5 == 3;
         trying.commit(&mut view, &audit(number), figures_only).await.unwrap();
-        told.extend((!figures_only).then(|| audit(number)));
-        assert_eq!(trying.history().await, told, "after change {number}");
+        expected.extend((!figures_only).then(|| audit(number)));
+        assert_eq!(trying.history().await, expected, "after change {number}");
     }
 }
 
-/// Two invocations load the same version: what the second one puts ahead of its record is true all the same.
+/// Two invocations load the same version. What the second one puts before its record is true all the same.
 #[tokio::test]
 async fn who_comes_second_changes_no_history() {
     let trying = Trying::new().await;
-    let (mut first, mut told) = (trying.load().await, Vec::new());
+    let (mut first, mut expected) = (trying.load().await, Vec::new());
     for number in 0..CHANGES {
         let mut second = first.clone();
         trying.commit(&mut first, &audit(number), false).await.unwrap();
-        told.push(audit(number));
+        expected.push(audit(number));
         for figures_only in [false, true] {
             let lost = trying.commit(&mut second, &audit(CHANGES + number), figures_only).await;
             assert!(matches!(lost, Err(CommitError::Conflict)), "{lost:?}");
         }
-        assert_eq!(trying.history().await, told, "after change {number}");
+        assert_eq!(trying.history().await, expected, "after change {number}");
     }
 }
 
-/// The SDK repeats a put without an answer. That one has found its own record there is no conflict: the commands that
-/// it was to be followed by would wait for a lease to end.
+/// The SDK repeats a put without an answer. A put that finds its own record there is no conflict. Otherwise its
+/// commands would wait until the lease ends.
 #[tokio::test]
 async fn a_put_without_an_answer_has_happened_once() {
     let trying = Trying::new().await;

@@ -1,5 +1,5 @@
-//! What a training, an invocation by hand and a sweep file may try against others: late and forged requests, an upload
-//! of another bucket, credentials in a URL, cells that are formulas. On one local stack, with the deployed functions.
+//! Attacks by a training, by an invocation by hand and by a sweep file: late and forged requests, an upload to another
+//! bucket, credentials in a URL, cells that are formulas. They run on one local stack, with the deployed functions.
 
 use serde_json::{Value, json};
 use spotsweep_aws::Reader;
@@ -26,7 +26,7 @@ trials:
   - {v: -0.5}
 "#;
 
-/// Repositories that do not exist: name, URL as it is written in the file, and as the page shows it.
+/// Repositories that do not exist: name, the URL in the file, and the URL that the page shows.
 const CREDENTIALS: [(&str, &str, &str); 4] = [
     ("secret", r#""http://user:s3cr3tpw@127.0.0.1:9/x.git""#, r#"\"http://***@127.0.0.1:9/x.git\""#),
     ("quoted", r#""http://user:s3c'r \x23tpw@127.0.0.1:9/x.git""#, "{git: ***, ref: main}"),
@@ -53,13 +53,13 @@ async fn nothing_that_is_tried_against_others_succeeds() {
         credentials(&stack, sweep, shown).await;
     }
     stored_credentials(&stack).await;
-    // The new file's credentials have to work.
+    // The new file's credentials must work.
     let retried = run(&stack, &["retry", &secret[0].0, "0", "--dry-run"]).await.said(0, "").out;
     assert!(retried.contains("http://user:s3cr3tpw@127.0.0.1:9/x.git"), "{retried}");
     stack.stop().await;
 }
 
-/// A settled trial's record stays, whoever requests what.
+/// The record of a settled trial stays as it is, whoever sends which request.
 async fn late_requests(stack: &Stack, sweep: &str) {
     let reader = Reader::new(&stack.config(), stack.table.clone());
     let id = SweepId::parse(sweep).unwrap();
@@ -79,7 +79,7 @@ async fn late_requests(stack: &Stack, sweep: &str) {
     ];
     let token = json!(reader.sweep(&id).await.unwrap().unwrap().claim_token);
     let (secret, wrong) = (json!(before.secret), json!("f".repeat(32)));
-    // The last ones are what a training of another sweep can send.
+    // The last requests are those that a training of another sweep can send.
     for (attempt, token, secret, expected) in [
         (1, &token, &secret, StopReason::AttemptEnded { attempt: 1 }),
         (1, &token, &wrong, StopReason::AttemptEnded { attempt: 1 }),
@@ -108,7 +108,7 @@ async fn late_requests(stack: &Stack, sweep: &str) {
     assert_eq!(run(stack, &["explain", sweep, "0", "--verbose"]).await.said(0, "").out, history);
 }
 
-/// An upload's event of another bucket, which no rule passes on.
+/// Sends the event of an upload to another bucket, which no rule passes on.
 async fn foreign_bucket(stack: &Stack) {
     let reader = Reader::new(&stack.config(), stack.table.clone());
     let before = reader.sweeps().await.unwrap().len();
@@ -123,7 +123,7 @@ async fn foreign_bucket(stack: &Stack) {
     assert_eq!(reader.sweeps().await.unwrap().len(), before, "nothing is stored");
 }
 
-/// No spreadsheet takes a cell of these files for a formula, and no terminal a name for an instruction.
+/// No spreadsheet takes a cell of these files for a formula, and no terminal takes a name for an instruction.
 async fn formulas(stack: &Stack, sweep: &str) {
     let csv = run(stack, &["export", sweep, "--format", "csv"]).await.said(0, "").out;
     let header = csv.lines().next().unwrap();
@@ -159,7 +159,7 @@ async fn credentials(stack: &Stack, sweep: &str, shown: &str) {
     assert!(!tells(&text) && text.contains(shown), "the page has the file, without the credentials: {shown}");
 }
 
-/// Whether a part of the password is in it, whatever is done to its odd letters.
+/// Whether a text contains a part of the password, with its special characters in any escaped form.
 fn tells(text: &str) -> bool {
     ["s3c", "3tpw"].iter().any(|part| text.contains(part))
 }

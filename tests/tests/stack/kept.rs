@@ -1,11 +1,11 @@
-//! What is kept of trials that have ended: a retry goes on from it, and what is not to be kept is deleted.
+//! What is kept of ended trials: a retry goes on from it, and everything else is deleted.
 
 use serde_json::{Value, json};
 use spotsweep_tests::local::{Stack, eventually};
 
 use super::by_hand::{leftovers, run, settled, status, submit};
 
-/// Counts epochs on its volume. It fails after the epoch of that number, and sleeps after another.
+/// Counts epochs on its volume. It fails after one epoch, and sleeps after another one.
 const COUNT: &str = r#"
 metric: {name: val_accuracy, goal: maximize}
 spotsweep:
@@ -43,7 +43,7 @@ async fn a_retry_goes_on_from_what_is_kept() {
     }
     assert_eq!(leftovers(&stack).await["volumes"], json!([]), "the snapshots are all that is kept");
 
-    // Each goes on from its own checkpoint: one that failed, one that succeeded, and one that was cancelled.
+    // Each trial goes on from its own checkpoint: one that failed, one that succeeded, and one that was cancelled.
     let arguments = ["retry", &sweep, "0", "1", "--cancelled", "--continue", "--json"];
     let set = ["--set", "epochs=5", "--set", "fails=0", "--set", "sleeps=0"];
     let retried = run(&stack, &[&arguments[..], &set[..]].concat()).await.said(0, "3 trials of").json();
@@ -60,7 +60,7 @@ async fn a_retry_goes_on_from_what_is_kept() {
     stack.stop().await;
 }
 
-/// As by default, nothing is kept of the trial that succeeds.
+/// By default nothing is kept of a trial that succeeds.
 async fn a_success_goes_on_from_its_collected_checkpoint(stack: &Stack) {
     let file = COUNT.replace(", keep_succeeded: 1h", "").replace("  - {epochs: 5, fails: 0, sleeps: 3}\n", "");
     let sweep = submit(stack, "longer", &file).await;
@@ -87,7 +87,7 @@ async fn a_success_goes_on_from_its_collected_checkpoint(stack: &Stack) {
     assert!(log.contains("started after 3\nepoch=4 "), "{log}");
 }
 
-/// A trial that is cancelled with --delete.
+/// A trial is cancelled with --delete.
 async fn nothing_to_continue(stack: &Stack, other: &str) {
     let sweep =
         submit(stack, "delete", &COUNT.replace("epochs: 4, fails: 2, sleeps: 0", "epochs: 4, fails: 0, sleeps: 1"))

@@ -1,8 +1,7 @@
-//! The real `sweep-upload` dies of SIGKILL at each of its AWS calls, before the service sees the
-//! call or before the function sees the answer; so does whoever takes over. Each dropped file is
-//! still submitted, once.
+//! Kills the real `sweep-upload` at each of its AWS calls, before the service gets the call or before the function gets
+//! the answer. Functions that take over are killed too. Each dropped file is still submitted exactly once.
 //!
-//! By default every point is visited once. For more:
+//! By default every point is visited once. This visits more:
 //! `KILL_RUNS=1000 cargo test --workspace --test stack kill:: -- --nocapture`
 
 use std::sync::Arc;
@@ -16,13 +15,13 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-/// Short, so that a run need not wait long for it to end; on a slow machine so many times what an undisturbed
-/// submission takes, else it has ended before anybody comes to be refused.
+/// The lease is short, so that a run need not wait long for its end. On a slow machine it is a multiple of the time of
+/// an undisturbed submission, because otherwise it would end before another invocation comes and is refused.
 const LEASE_SECONDS: u64 = 2;
 const LEASE_SUBMISSIONS: u32 = 8;
-/// Until a sweep that others have to finish runs, in leases, which double with each re-drive.
+/// Time in leases until a sweep runs that other functions must finish. Leases double with each redrive.
 const PATIENCE: u32 = 30;
-/// Mostly waiting: for leases to end.
+/// Number of runs at once. They mostly wait for leases to end.
 const AT_ONCE: usize = 10;
 
 /// Kinds of sweep: an array job, a plain job, and two array jobs (10 001 trials).
@@ -39,7 +38,7 @@ struct Figures {
     refused_by_lease: AtomicUsize,
 }
 
-/// It takes half a minute: 44 functions and their successors die, and leases of seconds end.
+/// The test takes half a minute: 44 functions and their successors are killed, and leases of seconds end.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_function_neither_doubles_nor_loses_a_submission() {
     let stack = Stack::start("kill").await;
@@ -48,7 +47,7 @@ async fn a_killed_function_neither_doubles_nor_loses_a_submission() {
     let runs: usize = runs.expect("KILL_RUNS is a number");
     let (begun, figures) = (Instant::now(), Arc::new(Figures::default()));
     for first in (0..runs).step_by(points.len()) {
-        // Batch keeps what it has seen, so each round of points has its own.
+        // Batch keeps all jobs, so each round has a Batch of its own.
         let account = Arc::new(Account::open(&stack, &format!("from-{first}")).await);
         let places = Arc::new(Semaphore::new(AT_ONCE));
         let mut round = JoinSet::new();
@@ -74,8 +73,8 @@ async fn a_killed_function_neither_doubles_nor_loses_a_submission() {
     assert!(figures.refused_by_lease.load(Ordering::Relaxed) >= runs / 10, "leases were hardly tried: {figures:?}");
 }
 
-/// Every kind of sweep with every point where its function can die. Until they submit, kinds do the
-/// same, and one stands for all. And the lease of each kind on this machine.
+/// All pairs of a kind of sweep and a point at which its function can be killed, and the lease of each kind on this
+/// machine. Until they submit, the kinds do the same, so the points before that are visited for one kind only.
 async fn points(stack: &Stack) -> (Vec<(usize, Kill)>, [Duration; KINDS.len()]) {
     let account = Account::open(stack, "undisturbed").await;
     let mut points = Vec::new();
@@ -83,7 +82,7 @@ async fn points(stack: &Stack) -> (Vec<(usize, Kill)>, [Duration; KINDS.len()]) 
     for (kind, (name, parts, text)) in KINDS.into_iter().enumerate() {
         let begun = Instant::now();
         let calls = undisturbed(&account, name, parts, text).await;
-        // The function takes whole seconds.
+        // The function accepts whole seconds only.
         leases[kind] = leases[kind].max(Duration::from_secs((begun.elapsed() * LEASE_SUBMISSIONS).as_secs()));
         let submits = calls.iter().position(|call| call.ends_with("submitjob")).expect("it submits");
         for call in if kind == 0 { 0 } else { submits }..calls.len() {
@@ -133,13 +132,13 @@ async fn die_and_recover(
     account.assert_submitted_once(&dropped, parts).await;
 }
 
-/// Lets `reconcile` (or, every third time, one more delivery) take over until the sweep runs; three
-/// of four times the first of them is to die too, somewhere past its first look at the table.
+/// Lets `reconcile` (or, every third time, the repeated event) take over until the sweep runs. Three of four times the
+/// first one is killed too, some time after its first read of the table.
 async fn recover(account: &Account, dropped: &Dropped, run: usize, lease: Duration, figures: &Figures, context: &str) {
     let tick = reconcile_tick();
     let (name, event) = if run % 3 == 2 { ("sweep-upload", &dropped.event) } else { ("reconcile", &tick) };
     let successor = account.function(name, dropped, lease.as_secs());
-    // Eight shards of the index and the sweep, or only that.
+    // `reconcile` reads eight shards of the index and the sweep, and the event only the sweep.
     let first = if run % 3 == 2 { 1 } else { 9 };
     let moment = if (run / 7).is_multiple_of(2) { Moment::Before } else { Moment::After };
     let mut kill = (run % 4 != 3).then_some(Kill { call: first + run / 4 % 12, moment });

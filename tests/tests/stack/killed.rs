@@ -1,4 +1,5 @@
-//! A stack whose host was killed: the next `local up` ends what lives on, takes its devices away, and says so.
+//! A stack whose host was killed: the next `local up` kills the processes and removes the devices that are left, and
+//! reports it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use spotsweep_tests::local::{Stack, eventually};
 
 use super::by_hand::{run, settled, status, submit};
 
-/// One trial that goes on for long, with programs in groups of their own, and two that have none of its variables.
+/// One long trial that starts programs in groups of their own. Two of them have none of its variables.
 const LONG: &str = r#"
 spotsweep:
   command: [sh, -c, 'setsid sleep SECONDS & env -i "$(command -v sleep)" SECONDS & setsid env -i "$(command -v sleep)" SECONDS & head -c 3000000 /dev/zero > "$SPOTSWEEP_OUTPUT/data"; sleep 3600']
@@ -19,7 +20,7 @@ trials: [{n: 1}]
 "#;
 const SHORT: &str = "spotsweep: {workspace: off, command: [\"true\"]}\ntrials: [{n: 1}]\n";
 
-/// Processes that have to do with a run: by their variables, their program or their words.
+/// Processes of a run, by their variables, their program or their arguments.
 fn processes(run: &Path) -> Vec<String> {
     let run = run.to_string_lossy();
     let has_to_do = |process: &PathBuf| {
@@ -32,12 +33,12 @@ fn processes(run: &Path) -> Vec<String> {
     all.filter(has_to_do).map(|process| process.display().to_string()).collect()
 }
 
-/// How long the sleepers of [`LONG`] sleep: no other process has this number while this one lives.
+/// For how many seconds the sleepers of [`LONG`] sleep. No other process has this number while this one lives.
 fn seconds() -> String {
     format!("36{:07}", std::process::id())
 }
 
-/// The sleepers of [`LONG`] in this run of the test.
+/// Number of the sleepers of [`LONG`] in this run of the test.
 fn sleepers() -> usize {
     let end = format!("\0{}\0", seconds());
     let lines =
@@ -54,7 +55,7 @@ fn devices(run: &Path) -> Vec<String> {
     images.chain(mounts.lines().map(str::to_owned)).filter(|line| line.contains(&run)).collect()
 }
 
-/// Freezes the workspace as the host does for a snapshot, where it is a device; nothing thaws it.
+/// Freezes the workspace, if it is a device, as the host does for a snapshot. Nothing thaws it.
 fn freeze(run: &Path) {
     let devices = fs::read_dir("/sys/block").unwrap().map(|device| device.unwrap().path());
     let is_own = |device: &PathBuf| {
@@ -73,8 +74,8 @@ fn freeze(run: &Path) {
     }
 }
 
-/// Kills the runners too, as the kernel does where memory stays short: what a training has started is then without a
-/// parent, and one of its sleepers has neither a variable of the run's nor a group with one that has.
+/// Kills the runners too, as the kernel does if memory stays short. Then the processes of a training have no parent.
+/// One of its sleepers has neither a variable of the run nor a group with a process that has one.
 fn kill_runners(run: &Path) {
     let all = fs::read_dir("/proc").unwrap().filter_map(Result::ok).map(|process| process.path());
     let runners =
@@ -93,7 +94,7 @@ fn only_run(stack: &Stack) -> PathBuf {
     runs.max().unwrap()
 }
 
-/// Lets a training run, kills the host, starts another one; and looks whether anything of the first is left.
+/// Starts a training, kills the host, and starts another one. Asserts that nothing is left of the first.
 async fn killed_and_replaced(stack: &mut Stack, options: &[&str], are_runners_killed: bool) {
     let old = only_run(stack);
     let sweep = submit(stack, "long", &LONG.replace("SECONDS", &seconds())).await;

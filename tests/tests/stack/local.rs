@@ -1,4 +1,4 @@
-//! `spotsweep local` and `demo --code` by hand: instances that are taken away, and a running stack that stays as it is.
+//! Runs `spotsweep local` and `demo --code` by hand: instances are reclaimed, and a running stack stays as it is.
 
 use std::fs;
 use std::path::Path;
@@ -32,7 +32,7 @@ async fn both_run(stack: &Stack, sweep: &str) {
 async fn instances_are_taken_by_hand_with_and_without_a_notice() {
     let stack = Stack::start_with("reclaim", &["--max-vcpus", "3"]).await;
     run(&stack, &["local", "reclaim"]).await.said(1, "no trial runs on an instance now");
-    run(&stack, &["local", "reclaim", "nobody-0123456789ab"]).await.said(1, "no sweep named `nobody-0123456789ab`");
+    run(&stack, &["local", "reclaim", "missing-0123456789ab"]).await.said(1, "no sweep named `missing-0123456789ab`");
     let sweep = submit(&stack, "taken", SWEEP).await;
     both_run(&stack, &sweep).await;
     run(&stack, &["local", "reclaim", "--trial", "7"]).await.said(1, "trial 7 does not run on an instance now");

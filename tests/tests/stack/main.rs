@@ -31,5 +31,5 @@ mod watch;
 
 use std::sync::Mutex;
 
-/// For a test whose trainings must keep a notice of two seconds: no other one trains meanwhile.
+/// Held by a test whose trainings must save within a notice of two seconds, so that no other training slows them down.
 static TRAINING: Mutex<()> = Mutex::new(());

@@ -1,5 +1,5 @@
-//! What a script has of its own on the local stack, as in a container on AWS: `/dltraining` and `/storage` by their literal
-//! paths, its home, the folder that it runs in, `/tmp`.
+//! The files that a script has for itself on the local stack, as in a container on AWS: `/dltraining` and `/storage`
+//! with these very paths, its home, its working folder, and `/tmp`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use spotsweep_tests::local::{Binaries, Stack, call_json, eventually};
 
 use super::by_hand::{run, settled, status, submit};
 
-/// Says what it finds, and leaves marks. The first attempt waits for its end.
+/// Prints what it finds, and leaves marks. The first attempt waits to be ended.
 const SCRIPT: &str = r#"
 index=$AWS_BATCH_JOB_ARRAY_INDEX
 for mark in /dltraining/checkpoints/mark /storage/$index/mark ~/mark ./mark /tmp/spotsweep-mark; do
@@ -27,7 +27,7 @@ echo "val_accuracy=0.5"
 
 const SWEEP: &str = "spotsweep: {command: [sh, train.sh]}\ntrials: [{n: 1}, {n: 2}]\n";
 
-/// The code of one test, with the script in it.
+/// Makes a code folder for one test, with the script in it.
 fn code(name: &str) -> PathBuf {
     let code = Binaries::build().target().join("local-tests").join(format!("{name}-code"));
     let _ = fs::remove_dir_all(&code);

@@ -1,4 +1,5 @@
-//! `pull` of what a training may leave: names that are two in the bucket and one on a disk, and links in the way.
+//! Runs `pull` on outputs that are hard to store: two names in the bucket that are one on a disk, and links on the
+//! path.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -11,9 +12,9 @@ use super::by_hand::{run, settled, submit};
 
 const WORK: &str = "spotsweep: {workspace: off, command: [echo, trained]}\ntrials: [{n: 1}, {n: 2}]\n";
 
-/// Objects of the second trial that can be fetched.
+/// Objects of the second trial that can be downloaded.
 const GOOD: [&str; 4] = ["model/w", "back\\slash", "esc\u{1b}[0m", "z"];
-/// Others, with a part of what is said of them.
+/// Objects that cannot, with a part of the message about each.
 const BAD: [(&str, &str); 5] = [
     ("model", "a folder has its name"),
     ("a//b", "no name of a file"),
@@ -53,7 +54,7 @@ async fn one_bad_key_never_stops_the_others() {
     assert_eq!(fs::read_dir(&outside).unwrap().count(), 0, "nothing is written through a link");
     assert!(!has_parts(&to), "nothing half fetched stays");
 
-    // The same command fetches nothing twice, and goes on where the way is free.
+    // The same command downloads nothing twice, and goes on with what is possible by now.
     let again = run(&stack, &[&pull[..], &["--json"]].concat()).await.said(1, "0 files fetched").json();
     assert_eq!(again["failed"].as_array().unwrap().len(), 6, "{again}");
     fs::remove_file(to.join("trials/1/link")).unwrap();

@@ -1,5 +1,5 @@
-//! Interruptions cost minutes, never progress: the demo under reclaims of every kind, held against a run of the same
-//! undisturbed trials.
+//! Interruptions cost minutes, never progress: the demo with reclaims of every kind, compared with undisturbed
+//! trainings of the same trials.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use spotsweep_needs::{block_devices, met};
 use spotsweep_tests::local::{Binaries, Demo};
 
-/// Long enough to be struck in its middle, and not longer: there are 24 of them, on two cores.
+/// Trials that are long enough to be interrupted in the middle, and not longer, because 24 of them run on two cores.
 const TRIALS_24: &str = "\
 program: train.py
 method: grid
@@ -24,7 +24,7 @@ parameters:
   epoch_seconds: {value: 0.1}
 ";
 
-/// Each is reclaimed once on average.
+/// Trials that are each interrupted once on average.
 const TRIALS_12: &str = "\
 program: train_exit_zero.py
 method: grid
@@ -48,12 +48,12 @@ parameters:
   epoch_seconds: {value: 0.1}
 ";
 
-/// What only a trial's whole story has.
-const STORY: &str = "has mounted and verified vol-";
+/// A line that only a trial's complete history has.
+const DETAIL: &str = "has mounted and verified vol-";
 
-/// All trials have succeeded, every reclaim was survived at its price, nothing is left, and each model is the very
-/// one that undisturbed training gives.
-fn assert_undone(demo: &Demo, trials: u64, strikes: usize) {
+/// Asserts that all trials have succeeded, that every reclaim has cost what it may, that nothing is left, and that each
+/// model is the one that undisturbed training gives.
+fn assert_undone(demo: &Demo, trials: u64, planned: usize) {
     assert_eq!(demo.code(), Some(0), "{}", demo.messages());
     let summary = demo.summary();
     assert_eq!((&summary["succeeded"], &summary["failed"]), (&trials.into(), &0.into()));
@@ -61,9 +61,9 @@ fn assert_undone(demo: &Demo, trials: u64, strikes: usize) {
         assert_eq!(summary["leftovers"][what], 0, "{what}: {}", demo.messages());
     }
     let reclaims = summary["reclaims"].as_array().unwrap();
-    assert!(reclaims.len() >= strikes, "{} of {strikes}: {}", reclaims.len(), demo.messages());
-    let told = demo.messages().lines().filter(|line| line.contains("  reclaimed i-")).count();
-    assert_eq!(told, reclaims.len(), "a line for each loss: {}", demo.messages());
+    assert!(reclaims.len() >= planned, "{} of {planned}: {}", reclaims.len(), demo.messages());
+    let reported = demo.messages().lines().filter(|line| line.contains("  reclaimed i-")).count();
+    assert_eq!(reported, reclaims.len(), "a line for each loss: {}", demo.messages());
     assert_prices(reclaims);
     assert!(reclaims.iter().any(moved), "no trial has changed its zone: {reclaims:?}");
     let attempts: usize =
@@ -97,7 +97,7 @@ fn assert_same_results(demo: &Demo, trials: u64) {
         .arg(root.join("tests/tests/stack/undisturbed.py"))
         .arg(root.join("examples/digits"))
         .args([demo.outputs(), demo.path("scratch")])
-        // As the jobs have it: a variable such as OPENBLAS_CORETYPE would change the last bits.
+        // The environment is that of the jobs: a variable such as OPENBLAS_CORETYPE would change the last bits.
         .env_clear()
         .env("PATH", std::env::var_os("PATH").unwrap_or_default())
         .output()
@@ -110,36 +110,36 @@ fn assert_same_results(demo: &Demo, trials: u64) {
         assert_eq!(trial["index"], record["record"]["index"]);
         assert_eq!(trial["same_model"], true, "the model differs: {trial}");
         for name in ["val_accuracy", "val_loss"] {
-            let told = record["record"]["metrics"][name]["last"].as_f64().unwrap();
-            assert_eq!(trial["metrics"][name].as_str().unwrap().parse(), Ok(told), "{name} of {trial}");
+            let value = record["record"]["metrics"][name]["last"].as_f64().unwrap();
+            assert_eq!(trial["metrics"][name].as_str().unwrap().parse(), Ok(value), "{name} of {trial}");
         }
     }
 }
 
-/// It takes a minute: 24 trainings, two at a time, some of them twice.
+/// The test takes a minute, for 24 trainings, two at a time, some of them twice.
 #[test]
 fn twelve_reclaims_change_nothing_but_the_time() {
     let _alone = crate::TRAINING.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().unwrap();
     let demo = Demo::run(folder.path(), "reclaims.yaml", TRIALS_24, &["--reclaims", "12", "--seed", "4"]);
     assert_undone(&demo, 24, 12);
-    assert!(!demo.messages().contains(STORY), "only where it is asked for: {}", demo.messages());
+    assert!(!demo.messages().contains(DETAIL), "only where it is asked for: {}", demo.messages());
     let summary = demo.summary();
     let kinds: BTreeSet<&str> =
         summary["reclaims"].as_array().unwrap().iter().map(|reclaim| reclaim["kind"].as_str().unwrap()).collect();
     assert_eq!(kinds, BTreeSet::from(["migration", "notice", "rebalance", "silent", "zone"]), "{}", demo.messages());
 
-    // The story of a trial that was struck names its zones, from the kept table alone.
-    let struck = &summary["reclaims"][0];
-    let (sweep, trial) = (summary["sweep"].as_str().unwrap(), struck["trial"].to_string());
+    // The history of an interrupted trial names its zones. It is made from the kept table alone.
+    let reclaim = &summary["reclaims"][0];
+    let (sweep, trial) = (summary["sweep"].as_str().unwrap(), reclaim["trial"].to_string());
     let brief = demo.command(&["explain", sweep, &trial, "--kept", "keep"]);
-    assert!(brief.contains(struck["from_zone"].as_str().unwrap()) && brief.contains("succeeded after"), "{brief}");
-    assert!((4..=8).contains(&brief.lines().count()) && !brief.contains(STORY), "{brief}");
-    let story = demo.command(&["explain", "latest", &trial, "--kept", "keep", "--verbose"]);
-    assert!(story.contains(STORY), "{story}");
+    assert!(brief.contains(reclaim["from_zone"].as_str().unwrap()) && brief.contains("succeeded after"), "{brief}");
+    assert!((4..=8).contains(&brief.lines().count()) && !brief.contains(DETAIL), "{brief}");
+    let history = demo.command(&["explain", "latest", &trial, "--kept", "keep", "--verbose"]);
+    assert!(history.contains(DETAIL), "{history}");
 }
 
-/// It takes a minute: twelve trainings with reclaims, and all once more undisturbed.
+/// The test takes a minute, for twelve trainings with reclaims, and all of them again undisturbed.
 #[test]
 fn an_exit_with_zero_is_no_end_and_instances_that_do_not_drain_cost_no_progress() {
     let _alone = crate::TRAINING.lock().unwrap_or_else(PoisonError::into_inner);
@@ -147,10 +147,10 @@ fn an_exit_with_zero_is_no_end_and_instances_that_do_not_drain_cost_no_progress(
     let arguments = ["--reclaims", "12", "--seed", "1", "--no-draining", "--verbose"];
     let demo = Demo::run(folder.path(), "exit-zero.yaml", TRIALS_12, &arguments);
     assert_undone(&demo, 12, 12);
-    assert!(demo.messages().contains(STORY), "{}", demo.messages());
+    assert!(demo.messages().contains(DETAIL), "{}", demo.messages());
 }
 
-/// It takes half a minute: six trainings on volumes that are formatted, copied and checked.
+/// The test takes half a minute, for six trainings on volumes that are formatted, copied and checked.
 #[test]
 fn real_file_systems_are_moved_and_nothing_stays_mounted() {
     if !met(block_devices()) {
@@ -169,7 +169,7 @@ fn real_file_systems_are_moved_and_nothing_stays_mounted() {
     assert!(!left.iter().any(|device| device.contains(runs.to_str().unwrap())), "{left:?}");
 }
 
-/// `losetup -a`: devices and their files.
+/// Devices and their files, from `losetup -a`.
 fn loop_devices() -> BTreeSet<String> {
     let listed = Command::new("losetup").arg("-a").output().unwrap();
     String::from_utf8_lossy(&listed.stdout).lines().map(str::to_owned).collect()

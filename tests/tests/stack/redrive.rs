@@ -1,5 +1,5 @@
-//! `spotsweep redrive` on the local stack: what was lost to a dead-letter queue becomes a sweep after all; what cannot
-//! be mended stays where it is, and its reason is told.
+//! Runs `spotsweep redrive` on the local stack: an upload's event in a dead-letter queue becomes a sweep. An event that
+//! cannot be repaired stays in the queue, and its reason is reported.
 
 use aws_sdk_lambda::primitives::Blob;
 use aws_sdk_lambda::types::InvocationType;
@@ -22,10 +22,11 @@ async fn what_a_queue_holds_reaches_its_function() {
     assert_eq!(code, 1, "{notes}");
     assert!(notes.contains("cannot look stack no-such-stack up"), "{notes}");
 
-    // Two files whose events have not arrived, an event that no function can read, and messages of another program.
+    // There are two files whose events have not arrived, an event that no function can read, and messages of another
+    // program.
     let events = aws_sdk_eventbridge::Client::new(&stack.config());
     events.disable_rule().name("sweep-upload").send().await.unwrap();
-    // Their rule is off: no function has got these events.
+    // The rule is disabled, so no function has got these events.
     let drop = async |name| drop_file(&stack.config(), &stack.bucket, name, "- lr: 0.1\n").await;
     let (one, other) = (drop("one").await, drop("other").await);
     let malformed = json!({ "source": "aws.s3", "detail-type": "Object Created", "detail": { "bucket": {} } });
@@ -62,7 +63,7 @@ async fn what_a_queue_holds_reaches_its_function() {
     stack.stop().await;
 }
 
-/// Exit code, lines of JSON, and what people are told.
+/// Exit code, lines of JSON, and messages for people.
 async fn redrive(stack: &Stack, arguments: &[&str]) -> (i32, Vec<Value>, String) {
     let run = stack.command(&[&["redrive", "--json"], arguments].concat()).await;
     let lines = String::from_utf8(run.stdout).unwrap();
@@ -84,7 +85,7 @@ async fn queue(stack: &Stack, name: &str) -> String {
     urls.find(|url| url.contains(name)).unwrap().to_owned()
 }
 
-/// Messages that anybody can read.
+/// Number of visible messages.
 async fn count(stack: &Stack, queue: &str) -> u32 {
     let request = json!({ "QueueUrl": queue, "AttributeNames": ["ApproximateNumberOfMessages"] });
     let answer = call_json(&stack.endpoint, "AmazonSQS.GetQueueAttributes", &request).await;
@@ -99,7 +100,7 @@ async fn send(stack: &Stack, queue: &str, body: &Value, attributes: &[(&str, &st
     call_json(&stack.endpoint, "AmazonSQS.SendMessage", &request).await;
 }
 
-/// What Lambda sends to an on-failure destination.
+/// The record that Lambda sends to an on-failure destination.
 fn record(function: &str, event: &Value) -> Value {
     let context = json!({ "requestId": "c2a6f2ae-7dbb-4d22-8782-d0485c9877e2", "functionArn": function,
         "condition": "RetriesExhausted", "approximateInvokeCount": 3 });

@@ -1,4 +1,4 @@
-//! `spotsweep submit`: what it asks the control plane for beyond the file.
+//! Runs `spotsweep submit`: the command asks the control plane about more than the file.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -34,7 +34,7 @@ async fn a_number_of_trials_goes_before_the_files_own() {
     quoted(&stack, &list, &file("long.yaml", "spotsweep: {workspace: off, timeout: 6h}\ntrials: [{lr: 1}]\n")).await;
     stopped_while_it_waits(&stack, &random).await;
 
-    // Whoever puts the object by hand is told of a slip, and nothing is started.
+    // A file that was put by hand with a slip is answered, and nothing is started.
     let (bucket, key) = (&stack.bucket, "sweeps/by-hand.yaml");
     let put = s3(&stack.config()).put_object().bucket(bucket).key(key).metadata("spotsweep-run-cap", "two");
     put.body(ByteStream::from_static(RANDOM.as_bytes())).send().await.unwrap();
@@ -50,7 +50,7 @@ async fn a_number_of_trials_goes_before_the_files_own() {
     stack.stop().await;
 }
 
-/// A long training without checkpoints is a problem before it is submitted.
+/// A long training without checkpoints is reported as a problem before it is submitted.
 async fn quoted(stack: &Stack, short: &str, long: &str) {
     for (arguments, code, out) in [
         (&["validate", short, "--quote"][..], 0, "10.0 h "),
@@ -65,7 +65,8 @@ async fn quoted(stack: &Stack, short: &str, long: &str) {
     run(stack, &["validate", long, "--hours", "1"]).await.said(2, "--quote");
 }
 
-/// Ctrl-C after the upload ends the command, not the sweep: the message names it, also where no answer has come yet.
+/// Ctrl-C after the upload ends the command, not the sweep. The message names the sweep, even if no answer has come
+/// yet.
 async fn stopped_while_it_waits(stack: &Stack, file: &str) {
     let rules = aws_sdk_eventbridge::Client::new(&stack.config());
     rules.disable_rule().name("sweep-upload").send().await.unwrap();
@@ -76,7 +77,7 @@ async fn stopped_while_it_waits(stack: &Stack, file: &str) {
     while !notes.contains("waiting for the plan") {
         assert!(lines.read_line(&mut notes).await.unwrap() > 0, "{notes}");
     }
-    // It listens from its first look for the answer on.
+    // The command handles the signal from its first look for the answer on.
     sleep(Duration::from_millis(500)).await;
     let pid = Pid::from_raw(submit.id().unwrap().cast_signed()).unwrap();
     kill_process(pid, Signal::INT).unwrap();

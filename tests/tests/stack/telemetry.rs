@@ -1,5 +1,6 @@
-//! What the deployed functions write: log lines that name sweep, trial and attempt, and figures that CloudWatch reads,
-//! each once though its event comes twice. The real binaries, with the log format that `infra/control-plane.yaml` sets.
+//! What the deployed functions write: log lines that name sweep, trial and attempt, and metrics for CloudWatch. A
+//! metric is written once even if its event comes twice. The real binaries run, with the log format that
+//! `infra/control-plane.yaml` sets.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,7 +10,7 @@ use spotsweep_tests::local::{Account, Dropped, Outcome, Stack};
 
 const LEASE_SECONDS: u64 = 60;
 const FILE: &str = "spotsweep:\n  workspace: off\ntrials:\n- lr: 0.1\n- lr: 0.2\n";
-/// When the first attempt started, in Batch's milliseconds.
+/// Start of the first attempt, in Batch's milliseconds.
 const STARTED_MS: i64 = 1_795_262_459_000;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -54,10 +55,10 @@ async fn a_trials_life_is_logged_and_counted_once() {
         let is_tick = span["event"] == "reconcile-due";
         assert_eq!(span.get("sweep"), (!is_tick).then_some(&json!(sweep.id)), "{line}");
         assert!(line["fields"]["message"].is_string() && line["level"].is_string(), "{line}");
-        // RFC 3339, or Lambda takes the level for INFO.
+        // The time must be as in RFC 3339, because Lambda takes the level for INFO otherwise.
         assert!(line["timestamp"].as_str().unwrap().parse::<jiff::Timestamp>().is_ok(), "{line}");
     }
-    // The first claim on an instance notes that, and is decided then.
+    // The first claim on an instance notes that, and its outcome is decided too.
     assert_eq!((steps["reconcile-due"], steps["trial-job-changed"], steps["trial-claimed"]), (1, 4, 2), "{steps:?}");
     let attempts = |event: &str| -> Vec<(Value, Value)> {
         let of_event = lines.iter().filter(|line| line["span"]["event"] == event);
@@ -70,8 +71,8 @@ async fn a_trials_life_is_logged_and_counted_once() {
     stack.stop().await;
 }
 
-/// What AWS said is in the function's answer, which the failed-events queue keeps, and in its log. Of `trial-claim` only
-/// the log has it: whoever can call that function may be a training.
+/// AWS's error is in the function's answer, which the queue of failed events keeps, and in its log. For `trial-claim`
+/// it is only in the log, because the caller of that function may be a training.
 async fn failures_name_their_cause(account: &Account, dropped: &Dropped, tick: &str) {
     let mut function = account.function("reconcile", dropped, LEASE_SECONDS);
     let table = function.variables.iter_mut().find(|(name, _)| name == "SPOTSWEEP_TABLE").unwrap();
@@ -92,7 +93,7 @@ async fn failures_name_their_cause(account: &Account, dropped: &Dropped, tick: &
     assert!(fs::read_to_string(account.log(dropped)).unwrap().contains("ResourceNotFoundException"));
 }
 
-/// Each figure is declared as CloudWatch wants it, and they add up to what has happened.
+/// Each metric is declared as CloudWatch requires, and their sums are those of what has happened.
 fn assert_counted(documents: &[Value], dropped: &Dropped, sweep: &Value) {
     let mut sums = BTreeMap::<String, f64>::new();
     for document in documents {
@@ -136,7 +137,7 @@ impl Job {
     }
 }
 
-/// An ended attempt, from and to seconds after the first one's start.
+/// An ended attempt. The times are in seconds after the start of the first one.
 fn attempt(from: i64, to: i64, container: &Value, reason: &str) -> Value {
     json!({ "container": container, "startedAt": STARTED_MS + from * 1000, "stoppedAt": STARTED_MS + to * 1000,
         "statusReason": reason })

@@ -1,4 +1,4 @@
-//! `spotsweep try`: trainings that go on from every interruption, and trainings that do not.
+//! Runs `spotsweep try`: trainings that go on from every interruption, and trainings that do not.
 
 use std::fs;
 use std::path::Path;
@@ -45,7 +45,7 @@ while epoch < 200:
         sys.exit(1)
 "#;
 
-/// Is over after two seconds, and does not load what it saves.
+/// Ends after two seconds, and does not load what it saves.
 const SHORT: &str = r#"
 import argparse, os, time
 parser = argparse.ArgumentParser()
@@ -57,7 +57,7 @@ for epoch in range(1, parser.parse_args().epochs + 1):
     open(os.path.join(os.environ["SPOTSWEEP_CHECKPOINTS"], f"epoch_{epoch}.pt"), "w").write("weights")
 "#;
 
-/// The exit code and the output of a try of the script in one `way`.
+/// Tries the script in one `way`. Returns the exit code and the output.
 fn tried(way: &str, options: &[&str]) -> (Option<i32>, String) {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("train.py"), if way == "short" { SHORT } else { SCRIPT }).unwrap();
@@ -80,12 +80,12 @@ fn tried(way: &str, options: &[&str]) -> (Option<i32>, String) {
     (output.status.code(), said)
 }
 
-/// It takes a minute: each of five interruptions waits for its moment between checkpoints.
+/// The test takes a minute, because each of five interruptions waits for its moment between checkpoints.
 #[test]
 fn a_training_that_goes_on_has_no_problem_and_others_have_theirs() {
     let results = std::thread::scope(|scope| {
         let ways = ["sound", "forgetful", "unsaved", "broken", "short", "silent"];
-        // Without a checkpoint the moments between two of them do not come before half a minute each.
+        // Without a checkpoint, the moments between two of them come only after half a minute each.
         let tries = ways
             .map(|way| scope.spawn(move || (way, tried(way, &["--limit", if way == "sound" { "300" } else { "60" }]))));
         tries.map(|tried| tried.join().unwrap())
@@ -105,7 +105,7 @@ fn a_training_that_goes_on_has_no_problem_and_others_have_theirs() {
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("not proven: ") && said.contains("expected on Spot: not known"), "{said}");
     for (way, words) in [
-        // Where other tests slow it down, it may not come further than its first step: that is said, too.
+        // If other tests slow it down, it may not get past its first step. The output says that, too.
         ("forgetful", "starts from its beginning"),
         ("short", "starts from its beginning"),
         ("short", "it is tried again with epochs"),

@@ -1,5 +1,5 @@
-//! `spotsweep watch` on the local stack: a small sweep, one of whose instances is taken, followed to its end
-//! by machines and by lines for people, and looked at in between.
+//! Runs `spotsweep watch` on the local stack. A small sweep, one of whose instances is reclaimed, is followed to its
+//! end with JSON lines and with lines for people. Single frames are looked at in between.
 
 use std::fs;
 use std::process::Stdio;
@@ -15,7 +15,7 @@ use tokio::process::Command;
 
 use super::by_hand::at_terminal;
 
-/// Long enough to be struck, and not longer.
+/// A sweep that is long enough to be interrupted, and not longer.
 const SWEEP: &str = "\
 program: train.py
 method: grid
@@ -37,20 +37,20 @@ async fn an_interrupted_sweep_is_followed_to_its_end() {
     let sweep = SweepId::parse(sweep.trim()).unwrap();
     let reader = Reader::new(&stack.config(), stack.table.clone());
 
-    // One of them names no sweep: there is one.
+    // One of the commands names no sweep, because there is only one.
     let follow = async |how: &'static str| match how {
         "--json" => run(&stack, &["watch", how]).await,
         _plain => run(&stack, &["watch", sweep.as_str(), how]).await,
     };
     let (machines, people, ()) = tokio::join!(follow("--json"), follow("--plain"), async {
-        strike(&stack, &reader, &sweep).await;
+        reclaim(&stack, &reader, &sweep).await;
         assert_stills(&stack, &sweep).await;
     });
     let trials = reader.trials(&sweep).await.unwrap();
     assert_machines(&machines, &trials);
     assert_people(&people, &trials);
 
-    // Who comes when all is over is told all of it, at once.
+    // A view that starts after the end shows everything at once.
     let (code, late, _) = run(&stack, &["watch", sweep.as_str(), "--json"]).await;
     let (first, late) = (lines(&machines.1), lines(&late));
     assert_eq!((code, late.last().unwrap()["what"].as_str()), (0, Some("settled")));
@@ -68,7 +68,7 @@ async fn an_interrupted_sweep_is_followed_to_its_end() {
     stack.stop().await;
 }
 
-/// A demo's stack ends right after its sweep; a view without a sweep's name finds it, and ends with its summary.
+/// A demo's stack ends right after its sweep. A view without a sweep's name finds it, and ends with its summary.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_view_of_a_demo_ends_with_the_summary() {
     let binaries = tokio::task::spawn_blocking(Binaries::build).await.unwrap();
@@ -96,7 +96,7 @@ async fn a_view_of_a_demo_ends_with_the_summary() {
     rest.await.unwrap();
 }
 
-/// The end of the stack is the end of the view, with what was seen last.
+/// The end of the stack ends the view, which then shows the last state.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_view_ends_with_the_stack() {
     let stack = Stack::start("watch-gone").await;
@@ -115,7 +115,7 @@ async fn a_view_ends_with_the_stack() {
         trials.iter().any(|trial| trial.status == JobStatus::Running).then_some(())
     })
     .await;
-    // Both views have looked at it by then. The one for people writes nothing that shows it.
+    // By then both views have read the sweep. The one for people writes nothing that shows it.
     tokio::time::sleep(Duration::from_secs(3)).await;
     assert_eq!(at_terminal(&stack, &["cancel", "latest"], "[y/N]", "n").await, "1");
     assert_closed_terminal(&stack, &id).await;
@@ -144,8 +144,8 @@ fn of_kind<'a>(lines: &'a [Value], what: &str) -> Vec<&'a Value> {
     lines.iter().filter(|line| line["what"] == what).collect()
 }
 
-/// Takes the instance of a trial that has trained for a while.
-async fn strike(stack: &Stack, reader: &Reader, sweep: &SweepId) {
+/// Reclaims the instance of a trial that has trained for a while.
+async fn reclaim(stack: &Stack, reader: &Reader, sweep: &SweepId) {
     let instance = eventually("a trial reports what it has learnt", async || {
         let trials = reader.trials(sweep).await.unwrap();
         let trains = |trial: &&Trial| trial.status == JobStatus::Running && !trial.metrics.is_empty();
@@ -156,7 +156,7 @@ async fn strike(stack: &Stack, reader: &Reader, sweep: &SweepId) {
     call_json(&endpoint, "reclaim", &json!({ "instance": instance, "notice_seconds": 2.0 })).await;
 }
 
-/// A frame, and its values, while trials run.
+/// Asserts a frame and its values while trials run.
 async fn assert_stills(stack: &Stack, sweep: &SweepId) {
     let (code, frame, notes) = run(stack, &["watch", sweep.as_str(), "--once"]).await;
     assert_eq!(code, 0, "{notes}");
@@ -180,14 +180,14 @@ fn assert_machines((code, text, notes): &(i32, String, String), trials: &[Trial]
     assert_eq!((&summary["succeeded"], &summary["failed"]), (&json!(4), &json!(0)));
     let attempts = || trials.iter().flat_map(|trial| trial.attempts.values());
     let interruptions = attempts().filter(|attempt| attempt.was_interrupted()).count();
-    let struck = of_kind(&lines, "interrupted");
-    assert!(interruptions > 0 && struck.len() == interruptions, "{interruptions}: {text}");
+    let interrupted = of_kind(&lines, "interrupted");
+    assert!(interruptions > 0 && interrupted.len() == interruptions, "{interruptions}: {text}");
     let started = of_kind(&lines, "started").len() + of_kind(&lines, "resumed").len();
     assert_eq!(started, attempts().count(), "each attempt has begun once: {text}");
     let again = of_kind(&lines, "resumed");
-    let again = again.iter().find(|line| line["trial"] == struck[0]["trial"]).unwrap();
+    let again = again.iter().find(|line| line["trial"] == interrupted[0]["trial"]).unwrap();
     let attempt = |number: u32| -> &Attempt {
-        let trial = trials.iter().find(|trial| struck[0]["trial"] == trial.index).unwrap();
+        let trial = trials.iter().find(|trial| interrupted[0]["trial"] == trial.index).unwrap();
         &trial.attempts[&number]
     };
     let lost = attempt(2).started_at.unwrap().duration_since(attempt(1).stopped_at.unwrap()).as_secs_f64();
@@ -210,13 +210,14 @@ fn assert_people((code, text, notes): &(i32, String, String), trials: &[Trial]) 
     assert!(text.contains("s  trial 0 runs") && text.contains(" lost\n"), "{text}");
 }
 
-/// A view whose terminal is closed ends in order, not with an abort: by SIGHUP, or by the end of its input.
+/// A view whose terminal is closed ends in order, without an abort: by SIGHUP, or by the end of its input.
 async fn assert_closed_terminal(stack: &Stack, sweep: &SweepId) {
     let code = at_terminal(stack, &["watch", sweep.as_str()], sweep.as_str(), "").await;
     assert!(["0", "1"].contains(&code.as_str()), "{code}");
 }
 
-/// A file with a mistake ends the view with exit code 1, and its problems; what is not there does not begin one.
+/// A file with a mistake ends the view with exit code 1 and its problems. A view of a sweep that does not exist does
+/// not start.
 async fn assert_rejected(stack: &Stack, reader: &Reader) {
     let put = s3(&stack.config()).put_object().bucket(&stack.bucket).key("sweeps/torn.yaml");
     put.body(b"- lr: [".to_vec().into()).send().await.unwrap();
@@ -225,13 +226,13 @@ async fn assert_rejected(stack: &Stack, reader: &Reader) {
         sweeps.into_iter().map(|sweep| sweep.id).find(|id| id.as_str().starts_with("torn-"))
     })
     .await;
-    let (code, told, notes) = run(stack, &["watch", torn.as_str(), "--json"]).await;
-    let told = lines(&told);
-    let last = told.last().unwrap();
+    let (code, output, notes) = run(stack, &["watch", torn.as_str(), "--json"]).await;
+    let output = lines(&output);
+    let last = output.last().unwrap();
     assert_eq!((code, &last["what"]), (1, &json!("rejected")), "{notes}");
     assert!(last["rejection"]["problems"][0]["line"].is_number(), "{last}");
-    let (code, told, _) = run(stack, &["watch", torn.as_str(), "--plain"]).await;
-    assert!(code == 1 && told.contains(": rejected, 1 problem"), "{told}");
+    let (code, output, _) = run(stack, &["watch", torn.as_str(), "--plain"]).await;
+    assert!(code == 1 && output.contains(": rejected, 1 problem"), "{output}");
     for (sweep, expected) in [("Nothing", 2), ("nothing", 1), ("nothing-0123456789ab", 1)] {
         let (code, _, notes) = run(stack, &["watch", sweep]).await;
         assert!(code == expected && notes.contains(&format!("no sweep named `{sweep}`")), "{sweep}: {code} {notes}");

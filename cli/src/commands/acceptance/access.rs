@@ -1,5 +1,5 @@
-//! Whether the credentials of a trial reach its own outputs and nothing else: `TrialRole` in
-//! `infra/control-plane.yaml` goes by the session's tags.
+//! Checks that the credentials of a trial reach its own outputs and nothing else. `TrialRole` in
+//! `infra/control-plane.yaml` decides by the session's tags.
 
 use std::error::Error;
 
@@ -18,10 +18,10 @@ use spotsweep_protocol::failure::{Context, Failure};
 /// Name of the object that is put into the trial's outputs.
 const OBJECT: &str = "acceptance";
 
-/// What was tried, and whether the role answered as it should.
+/// What was tried, and whether the role allowed and denied what it should.
 pub(super) type Tried = Vec<Result<String, String>>;
 
-/// Asks for credentials as the trial's attempt does, and tries them. None where the attempt has ended meanwhile.
+/// Asks for credentials as the trial's attempt does, and tries them. None if the attempt has ended meanwhile.
 pub(super) async fn probe(subject: &Subject, sweep: &Sweep, trial: &Trial) -> Result<Option<Tried>, Failure> {
     let Some(attempt) = trial.claimed_by else { return Ok(None) };
     let Some(access) = ask(subject, (sweep.claim_token.clone(), trial), attempt).await? else { return Ok(None) };
@@ -63,7 +63,7 @@ async fn ask(
         index: *index,
         job: job.to_string(),
         attempt,
-        // The sweep's and the runner's, as they stand in the table.
+        // The table has the claim token of the sweep and the secret of the runner.
         token,
         secret: trial.secret.clone(),
         request: Request::Access,
@@ -90,7 +90,7 @@ async fn ask(
     }
 }
 
-/// Whether a call was allowed or denied as it should be. Another error says nothing of the role.
+/// Whether a call was allowed or denied as expected. Another error shows nothing about the role.
 fn case<T, E>(what: &str, is_allowed: bool, outcome: Result<T, SdkError<E>>) -> Result<Result<String, String>, Failure>
 where
     E: ProvideErrorMetadata + Error + Send + Sync + 'static,

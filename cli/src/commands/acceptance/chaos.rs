@@ -1,4 +1,4 @@
-//! What interrupts and what records: `infra/chaos.yaml` as a CloudFormation stack of the run's own.
+//! Deploys `infra/chaos.yaml` as a CloudFormation stack of the run's own. It interrupts instances and records events.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,11 +16,11 @@ use crate::out;
 use spotsweep_protocol::failure::{Context, Failure};
 
 const TEMPLATE: &str = include_str!("../../../../infra/chaos.yaml");
-/// A role takes the most of it, some ten seconds.
+/// Most of the time is for a role, which takes some ten seconds.
 const DEADLINE: Duration = Duration::from_secs(600);
-/// What FIS does to an instance.
+/// The FIS action on an instance.
 pub(super) const ACTION: &str = "aws:ec2:send-spot-instance-interruptions";
-/// Name of the target within an experiment's template.
+/// Name of the target in an experiment's template.
 const TARGET: &str = "trial";
 
 /// Creates, uses and deletes the stack.
@@ -31,10 +31,10 @@ pub(super) struct Chaos<'a> {
     fis: aws_sdk_fis::Client,
 }
 
-/// What the stack has made.
+/// The resources of the stack.
 #[derive(Debug)]
 pub(super) struct Made {
-    /// ARN of the role that FIS interrupts with.
+    /// ARN of the role with which FIS interrupts.
     role: String,
     /// Log group of the recorded events.
     pub(super) recording: String,
@@ -49,7 +49,7 @@ impl<'a> Chaos<'a> {
         }
     }
 
-    /// Fails where the stack is there: another run goes on, or one was killed.
+    /// Fails if the stack exists: either another run goes on, or one was killed.
     pub(super) async fn must_be_absent(&self) -> Result<(), Failure> {
         let name = self.subject.chaos_stack();
         match self.describe().await? {
@@ -61,7 +61,7 @@ impl<'a> Chaos<'a> {
         }
     }
 
-    /// Makes the stack, and waits for it.
+    /// Creates the stack, and waits until it is complete.
     pub(super) async fn create(&self) -> Result<Made, Failure> {
         let name = self.subject.chaos_stack();
         let parameter =
@@ -94,7 +94,7 @@ impl<'a> Chaos<'a> {
         }
     }
 
-    /// Deletes the stack with all that it has made, and waits until it is gone.
+    /// Deletes the stack with all its resources, and waits until it is gone.
     pub(super) async fn delete(&self) -> Result<(), Failure> {
         let name = self.subject.chaos_stack();
         self.stacks
@@ -119,8 +119,8 @@ impl<'a> Chaos<'a> {
         Ok(())
     }
 
-    /// Has FIS interrupt this one instance, and gives the experiment's id. StartExperiment overrides no target, so each
-    /// instance has a template of its own; the experiment goes on with a copy of it (fact 33).
+    /// Starts a FIS experiment that interrupts this instance, and returns its id. StartExperiment cannot override a
+    /// target, so each instance has a template of its own. The experiment goes on with a copy of it (fact 33).
     pub(super) async fn interrupt(&self, made: &Made, instance: &str) -> Result<String, Failure> {
         let template = self.template(made, instance).await?;
         let started = self.fis.start_experiment().experiment_template_id(&template).send().await;
@@ -134,7 +134,8 @@ impl<'a> Chaos<'a> {
         id.ok_or_else(|| Failure::new("FIS has started an experiment without an id"))
     }
 
-    /// By its ARN: a target by tags is resolved by an index that a new tag reaches late (fact 33).
+    /// Makes the template with the instance's ARN. A target by tags would be found late, because FIS's index sees a new
+    /// tag late (fact 33).
     async fn template(&self, made: &Made, instance: &str) -> Result<String, Failure> {
         let cannot_make = || format!("cannot make an experiment for {instance} (fis:CreateExperimentTemplate)");
         let arn = instance_arn(&made.role, self.subject.region(), instance);
@@ -161,14 +162,14 @@ impl<'a> Chaos<'a> {
         id.ok_or_else(|| Failure::new("FIS has made a template without an id"))
     }
 
-    /// How far an experiment is.
+    /// Reads the state of an experiment.
     pub(super) async fn progress(&self, experiment: &str) -> Result<Progress, Failure> {
         let got = self.fis.get_experiment().id(experiment).send().await;
         let got = got.context(|| "cannot follow the experiment (fis:GetExperiment)")?;
         Ok(got.experiment().and_then(|experiment| experiment.state()).map_or(Progress::Underway, progress))
     }
 
-    /// None where there is no such stack.
+    /// Reads the stack. None if there is no such stack.
     async fn describe(&self) -> Result<Option<Stack>, Failure> {
         let described = self.stacks.describe_stacks().stack_name(self.subject.chaos_stack()).send().await;
         match described {
@@ -183,12 +184,12 @@ impl<'a> Chaos<'a> {
     }
 }
 
-/// How far an experiment is.
+/// State of an experiment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Progress {
     Underway,
     Completed,
-    /// FIS's reason for it.
+    /// The experiment has failed for this reason, in FIS's words.
     Failed(String),
 }
 
@@ -206,12 +207,12 @@ fn progress(state: &ExperimentState) -> Progress {
             };
             Progress::Failed(format!("FIS has interrupted no instance: {reason}{code}{help}"))
         }
-        // FIS's words for what goes on, and those that it may add.
+        // These are FIS's other states, and those that it may add.
         Some(_) | None => Progress::Underway,
     }
 }
 
-/// Of an instance in the account and the partition of a role.
+/// ARN of an instance in the account and the partition of a role.
 fn instance_arn(role: &str, region: &str, instance: &str) -> Option<String> {
     let mut parts = role.split(':');
     let (partition, account) = (parts.nth(1)?, parts.nth(2)?);

@@ -1,4 +1,4 @@
-//! What recorded events say about each assumption on AWS. Pure: events in, verdicts out.
+//! Judges each assumption about AWS by recorded events. The functions are pure: events in, verdicts out.
 
 mod gpus;
 pub(super) mod run;
@@ -14,17 +14,17 @@ use spotsweep_control_plane::trial::HOST_GONE;
 use self::seen::Seen;
 use super::recording::Recorded;
 
-/// From the warning to the instance's end (EC2 user guide, "Spot Instance interruption notices").
+/// Seconds from the warning to the instance's end (EC2 user guide, "Spot Instance interruption notices").
 const NOTICE_SECONDS: f64 = 120.0;
 
-/// An event's time is cut to the second, and Batch's times are not.
+/// An event's time is cut to the second. Batch's times are not.
 const CUT: SignedDuration = SignedDuration::from_secs(1);
 
 /// Whether an assumption is right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Verdict {
-    /// Every recorded case agrees with it.
+    /// Every recorded case agrees with the assumption.
     Held,
     /// A recorded case contradicts it.
     DidNotHold,
@@ -33,7 +33,7 @@ pub(super) enum Verdict {
 }
 
 impl Verdict {
-    /// As the page has it.
+    /// The verdict as the page shows it.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Held => "held",
@@ -43,17 +43,17 @@ impl Verdict {
     }
 }
 
-/// One assumption with what was recorded of it.
+/// One assumption, with what was recorded about it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Check {
     pub(super) name: &'static str,
     pub(super) assumption: &'static str,
     pub(super) verdict: Verdict,
-    /// The contradicting cases, or what agrees.
+    /// The cases that contradict the assumption. If there are none, those that agree with it.
     pub(super) recorded: Vec<String>,
 }
 
-/// Every check of recorded events, in the page's order.
+/// Makes every check of recorded events, in the page's order.
 pub(super) fn judge(recording: &[Recorded]) -> Vec<Check> {
     let seen = Seen::of(recording);
     vec![
@@ -67,7 +67,7 @@ pub(super) fn judge(recording: &[Recorded]) -> Vec<Check> {
     ]
 }
 
-/// The verdict on cases: each agrees, or says what contradicts.
+/// The verdict on cases, each of which agrees or says what contradicts.
 fn verdict(name: &'static str, assumption: &'static str, cases: Vec<Result<String, String>>) -> Check {
     let wrong: Vec<String> = cases.iter().filter_map(|case| case.as_ref().err().cloned()).collect();
     let verdict = match (cases.is_empty(), wrong.is_empty()) {
@@ -79,7 +79,7 @@ fn verdict(name: &'static str, assumption: &'static str, cases: Vec<Result<Strin
     Check { name, assumption, verdict, recorded }
 }
 
-/// By the parser of the functions themselves. Events of other kinds and of other jobs are not looked at.
+/// Parses the events as the functions do. Events of other kinds and of other jobs are ignored.
 fn shapes(recording: &[Recorded]) -> Check {
     let mut known: BTreeMap<&str, usize> = BTreeMap::new();
     let mut cases = Vec::new();
@@ -116,7 +116,7 @@ fn warning_delay(seen: &Seen<'_>) -> Check {
     verdict("warning-delay", "A warning reaches EventBridge's targets before the instance ends.", cases)
 }
 
-/// Without any event of a container instance the rule did not record ECS: nothing can be said.
+/// If there is no event of a container instance, the rule has not recorded ECS, and nothing can be judged.
 fn draining(seen: &Seen<'_>) -> Check {
     let case = |(instance, warning): (&&str, &&Recorded)| match seen.draining.get(instance) {
         Some(at) => Ok(format!("{instance}: warned at {}, DRAINING at {at}", warning.at)),
@@ -147,8 +147,8 @@ fn placement(seen: &Seen<'_>) -> Check {
     verdict("placement", "Batch starts no attempt on an instance that is under notice.", cases)
 }
 
-/// Of attempts that stopped when their instance was under notice, or shut down. One that ended by itself has an exit
-/// code, and says nothing here.
+/// Judges attempts that stopped while their instance was under notice or shut down. An attempt that ended by itself has
+/// an exit code, and does not count.
 fn status_reason(seen: &Seen<'_>) -> Check {
     let mut cases = Vec::new();
     for attempt in seen.attempts.values().filter(|attempt| attempt.exit_code.is_none()) {
@@ -173,7 +173,7 @@ fn detach(recording: &[Recorded]) -> Check {
     verdict("no-detach-event", "EBS sends no event when a volume is detached: the control plane has to look.", cases)
 }
 
-/// How late events arrived, by kind.
+/// How late the events of one kind arrived.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Delay {
     pub(super) kind: String,
@@ -184,7 +184,7 @@ pub(super) struct Delay {
     pub(super) longest: f64,
 }
 
-/// Of every kind that was recorded.
+/// The delays of every recorded kind.
 pub(super) fn delays(recording: &[Recorded]) -> Vec<Delay> {
     let mut by_kind: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for recorded in recording {
@@ -199,7 +199,7 @@ pub(super) fn delays(recording: &[Recorded]) -> Vec<Delay> {
     by_kind.into_iter().map(delay).collect()
 }
 
-/// Milliseconds since 1970, as Batch has them; 0 where there is none yet.
+/// Converts Batch's milliseconds since 1970. They are 0 if there is no time yet.
 fn timestamp(millis: i64) -> Option<Timestamp> {
     Timestamp::from_millisecond(millis).ok().filter(|at| *at != Timestamp::UNIX_EPOCH)
 }

@@ -1,4 +1,4 @@
-//! A run from the dropped file to the settled sweep: what is looked at meanwhile, and what is taken.
+//! Follows a run from the dropped file to the settled sweep, and injects its interruptions.
 
 use std::collections::BTreeMap;
 
@@ -16,9 +16,9 @@ use tokio::time::{Instant, sleep};
 use super::access::{self, Tried};
 use super::chaos::{Chaos, Made, Progress as Experiment};
 use super::estimate::Estimate;
+use super::injection::{self, Injection, Kind, State};
 use super::meter::Meter;
 use super::own::Own;
-use super::strike::{self, Kind, State, Strike};
 use super::subject::{Seen, Subject};
 use super::{remove, sweep};
 use crate::dropped::{Answer, Dropped, rejected, upload_to};
@@ -40,11 +40,11 @@ pub(super) struct Course<'a> {
     pub(super) sweep: SweepId,
     pub(super) trials: Vec<Trial>,
     pub(super) own: Own,
-    pub(super) strikes: Vec<Strike>,
+    pub(super) injections: Vec<Injection>,
     estimate: Estimate,
     meter: Meter,
     pub(super) access: Option<Tried>,
-    /// What went wrong with the run itself.
+    /// Errors of the run itself.
     pub(super) troubles: Vec<String>,
     progress: Progress,
 }
@@ -85,7 +85,7 @@ impl<'a> Course<'a> {
             sweep,
             trials: Vec::new(),
             own: Own::default(),
-            strikes: strike::ALL.map(Strike::new).into(),
+            injections: injection::ALL.map(Injection::new).into(),
             estimate,
             meter: Meter::default(),
             access: None,
@@ -94,8 +94,8 @@ impl<'a> Course<'a> {
         })
     }
 
-    /// Follows the sweep until it has settled, and takes instances meanwhile. What goes wrong with that is noted, since
-    /// a run that has cost something is judged as far as it went. Fails where no instance has started, which has cost
+    /// Follows the sweep until it has settled, and injects interruptions meanwhile. Errors in that are noted, because a
+    /// run that has cost something is judged as far as it went. Fails if no instance has started, which has cost
     /// nothing.
     pub(super) async fn follow(&mut self) -> Result<(), Failure> {
         let begun = Instant::now();
@@ -119,7 +119,7 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// Why the run has to end, whatever its trials do.
+    /// Why the run must end, whatever its trials do.
     fn is_over(&self, begun: Instant) -> Option<String> {
         let (pace, most) = (self.subject.pace, self.estimate.most);
         if begun.elapsed() >= pace.deadline {
@@ -152,23 +152,23 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// One look, and what follows from it.
+    /// Looks at the sweep once, and does what follows from it.
     async fn turn(&mut self) -> Result<Stage, Failure> {
         let sweep = self.look().await?;
         self.progress.show(&Figures::counts(sweep::trials().into(), &self.trials));
         let instances = self.subject.instances().await?;
         self.meter.enter(&instances, Timestamp::now());
         if sweep.stage != Stage::Settled {
-            // A strike must not wait for what goes wrong here.
+            // An error here must not delay an injection.
             if let Err(failure) = self.try_credentials(&sweep).await {
                 self.note(&failure);
             }
-            self.strike(&instances).await;
+            self.inject(&instances).await;
         }
         Ok(sweep.stage)
     }
 
-    /// Keeps a trouble for the page, once: the next look may meet it again.
+    /// Notes an error for the page. The same error is noted once, because each look may meet it again.
     fn note(&mut self, failure: &Failure) {
         let text = failure.to_string().replace("\n", ";");
         let what = |text: &str| text.split(';').next().map(str::to_owned);
@@ -178,7 +178,7 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// Reads the records, and remembers whatever belongs to the run.
+    /// Reads the records, and notes which resources belong to the run.
     async fn look(&mut self) -> Result<Sweep, Failure> {
         let cannot_read = || format!("cannot read the table {}", self.subject.table);
         let record = self.reader.sweep(&self.sweep).await.context(cannot_read)?;
@@ -195,7 +195,7 @@ impl<'a> Course<'a> {
         Ok(record)
     }
 
-    /// Volumes and snapshots that carry the sweep's tag.
+    /// Volumes and snapshots with the sweep's tag.
     pub(super) async fn held(&self) -> Result<Vec<String>, Failure> {
         let ec2 = self.subject.ec2();
         let of_sweep = || Filter::builder().name(SWEEP_TAG).values(self.sweep.as_str()).build();
@@ -208,7 +208,7 @@ impl<'a> Course<'a> {
         Ok(volumes.chain(snapshots).map(str::to_owned).collect())
     }
 
-    /// Once, of the first trial that trains.
+    /// Tries the credentials of the first trial that trains, once.
     async fn try_credentials(&mut self, sweep: &Sweep) -> Result<(), Failure> {
         let has_step = |trial: &&Trial| trial.metrics.contains_key(sweep::METRIC);
         let training = self.trials.iter().filter(|trial| trial.status == JobStatus::Running).find(has_step);
@@ -218,48 +218,48 @@ impl<'a> Course<'a> {
         Ok(())
     }
 
-    /// Takes instances, where it is time to. One strike that cannot happen keeps no other one from happening.
-    async fn strike(&mut self, instances: &[Seen]) {
-        for place in 0..self.strikes.len() {
-            let Some(mut strike) = self.strikes.get(place).cloned() else { continue };
-            if let Err(failure) = self.advance(&mut strike, instances).await {
+    /// Makes the injections whose time has come. If one fails, the others still happen.
+    async fn inject(&mut self, instances: &[Seen]) {
+        for place in 0..self.injections.len() {
+            let Some(mut injection) = self.injections.get(place).cloned() else { continue };
+            if let Err(failure) = self.advance(&mut injection, instances).await {
                 self.note(&failure);
-                strike.fail(failure.to_string(), Timestamp::now(), self.subject.pace.rest);
+                injection.fail(failure.to_string(), Timestamp::now(), self.subject.pace.rest);
             }
-            if let Some(known) = self.strikes.get_mut(place) {
-                *known = strike;
+            if let Some(known) = self.injections.get_mut(place) {
+                *known = injection;
             }
         }
     }
 
-    /// One step of a strike. Fails where a try of it has failed.
-    async fn advance(&mut self, strike: &mut Strike, instances: &[Seen]) -> Result<(), Failure> {
-        if let State::Underway { experiment, instance, since } = &strike.state {
+    /// Takes the next step of an injection. Fails if a try has failed.
+    async fn advance(&mut self, injection: &mut Injection, instances: &[Seen]) -> Result<(), Failure> {
+        if let State::Underway { experiment, instance, since } = &injection.state {
             match self.chaos.progress(experiment).await {
                 Ok(Experiment::Underway) => {}
                 Ok(Experiment::Completed) => {
-                    strike.state = State::Happened { instance: instance.clone(), at: *since };
+                    injection.state = State::Happened { instance: instance.clone(), at: *since };
                 }
                 Ok(Experiment::Failed(reason)) => return Err(Failure::new(format!("{instance}: {reason}"))),
-                // It goes on whether it can be seen or not.
+                // The experiment goes on, whether its state can be read or not.
                 Err(failure) => self.note(&failure),
             }
             return Ok(());
         }
-        if !strike.is_due(Timestamp::now()) {
+        if !injection.is_due(Timestamp::now()) {
             return Ok(());
         }
         let running = instances.iter().filter(|one| one.is_running).map(|one| one.id.as_str()).collect();
-        let taken = self.strikes.iter().filter_map(Strike::instance).collect();
-        let chosen = strike::target(strike.kind, &running, &taken, &self.trials, self.subject.pace.steps);
+        let taken = self.injections.iter().filter_map(Injection::instance).collect();
+        let chosen = injection::target(injection.kind, &running, &taken, &self.trials, self.subject.pace.steps);
         let Some(instance) = chosen else { return Ok(()) };
-        // It may share the instance. This is no try: the other sweep may end in time.
+        // Another sweep may share the instance. This does not count as a try, because that sweep may end in time.
         if let Err(failure) = must_be_alone(&self.reader, &self.subject.table, Some(&self.sweep)).await {
-            strike.state = State::Waiting { obstacle: Some(failure.to_string()) };
+            injection.state = State::Waiting { obstacle: Some(failure.to_string()) };
             self.note(&failure);
             return Ok(());
         }
-        strike.state = self.take(strike.kind, instance).await?;
+        injection.state = self.take(injection.kind, instance).await?;
         Ok(())
     }
 
@@ -280,7 +280,7 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// Texts that the trials have left, and the sweep's costs.
+    /// Reads the texts that the trials have left, and the sweep's costs.
     pub(super) async fn results(&self) -> Result<Results, Failure> {
         let mut results = Results::default();
         for index in 0..sweep::trials() {
@@ -313,7 +313,7 @@ impl<'a> Course<'a> {
     }
 }
 
-/// What lies in the bucket at the end.
+/// What is in the bucket at the end.
 #[derive(Debug, Default)]
 pub(super) struct Results {
     pub(super) stories: BTreeMap<u32, String>,
@@ -321,7 +321,7 @@ pub(super) struct Results {
     pub(super) spent: Option<Spent>,
 }
 
-/// Fails where a sweep is open that is not this one.
+/// Fails if another sweep than this one is open.
 pub(super) async fn must_be_alone(reader: &Reader, table: &str, own: Option<&SweepId>) -> Result<(), Failure> {
     let open = reader.open_sweeps().await.context(|| format!("cannot read the table {table}"))?;
     match open.iter().find(|sweep| Some(&sweep.id) != own) {

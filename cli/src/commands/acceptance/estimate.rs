@@ -1,4 +1,4 @@
-//! What a run is expected to cost, and where it ends, before it starts.
+//! Estimates before a run what it will cost, and at which cost it is ended.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -10,31 +10,31 @@ use crate::queue::spot_prices;
 use spotsweep_protocol::failure::Failure;
 use spotsweep_protocol::words::dollars;
 
-/// Of all instances together: four trainings of fourteen minutes, six boots with the image's pull of six minutes each,
+/// Hours of all instances together: four trainings of fourteen minutes, six boots with image pull of six minutes each,
 /// and six idle times of five minutes.
 const EXPECTED_HOURS: f64 = 2.0;
-/// One interruption of two action-minutes at 0.10 USD (<https://aws.amazon.com/fis/pricing/>).
+/// Price of one interruption, which is two action-minutes at 0.10 USD (<https://aws.amazon.com/fis/pricing/>).
 const FIS_USD: f64 = 0.20;
-/// Disks, addresses, volumes, the control plane and the recording: docs/costs.md has their prices. Rounded up to a tenth
-/// of a dollar.
+/// Disks, addresses, volumes, the control plane and the recording, rounded up to a tenth of a dollar. docs/costs.md has
+/// their prices.
 const REST_USD: f64 = 0.10;
 
-/// What a run is expected to cost, and where it ends.
+/// What a run is expected to cost, and when it is ended.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Estimate {
-    /// Of the most expensive instance type in the most expensive of the deployment's zones, USD an hour.
+    /// USD an hour of the most expensive instance type in the most expensive of the deployment's zones.
     pub(super) hourly_usd: f64,
-    /// Expected, in USD.
+    /// Expected cost in USD.
     pub(super) usd: f64,
-    /// The time of all instances together at which the run ends its jobs, in the pace's own hours.
+    /// Time of all instances together after which the run ends its jobs, in hours of the pace.
     pub(super) most: Duration,
-    /// What that costs at most, in USD.
+    /// Cost of that time in USD.
     pub(super) most_usd: f64,
 }
 
 impl Estimate {
-    /// At an hourly price. A run ends when its instances have used what `max_usd` pays for, or as much time as all
-    /// attempts of all trials have together: that bounds what starts and idle times add to the trainings.
+    /// Estimates at an hourly price. A run is ended when its instances have used what `max_usd` pays for, or as much
+    /// time as all attempts of all trials have together. That limits what starts and idle times add to the trainings.
     pub(super) fn at(hourly_usd: f64, max_usd: f64, pace: Pace) -> Self {
         let cost = |hours: f64| hourly_usd * hours + FIS_USD + REST_USD;
         let affordable = ((max_usd - FIS_USD - REST_USD) / hourly_usd).max(0.0);
@@ -42,7 +42,7 @@ impl Estimate {
         Self { hourly_usd, usd: cost(EXPECTED_HOURS), most: pace.hour.mul_f64(hours), most_usd: cost(hours) }
     }
 
-    /// Asks EC2 for today's Spot prices in these zones. Fails where the run is expected to cost more than `max_usd`.
+    /// Asks EC2 for today's Spot prices in these zones. Fails if the run is expected to cost more than `max_usd`.
     pub(super) async fn of(
         client: &Client,
         instance_types: &[String],
@@ -58,7 +58,7 @@ impl Estimate {
         }
     }
 
-    /// That the run is expected to cost more, because of the price of this pool, and what to pass then.
+    /// A message if the price of this pool makes the run too expensive. It says what to pass then.
     fn beyond(&self, max_usd: f64, pool: &str) -> Option<String> {
         let Self { hourly_usd, usd, .. } = self;
         let (hourly, expected) = (dollars(*hourly_usd), dollars(*usd));
@@ -72,7 +72,7 @@ impl Estimate {
         })
     }
 
-    /// For people, before the run.
+    /// The estimate as a line for people.
     pub(super) fn line(&self) -> String {
         let Self { hourly_usd, usd, most_usd, .. } = self;
         let hours = (most_usd - FIS_USD - REST_USD) / hourly_usd;
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn the_default_limit_is_enough_for_the_default_instance_types() {
-        // g5.2xlarge on demand in us-east-1 is 1.212 USD; Spot is mostly half of that, or less.
+        // g5.2xlarge on demand in us-east-1 is 1.212 USD. Spot usually costs half of that, or less.
         assert!(Estimate::at(0.7, 2.0, Pace::AWS).usd < 2.0);
         assert!(Estimate::at(1.0, 2.0, Pace::AWS).usd > 2.0);
     }
@@ -104,7 +104,7 @@ mod tests {
         assert!(enough < 2.78 && Estimate::at(1.234_567, enough, Pace::AWS).beyond(enough, "").is_none(), "{said}");
     }
 
-    /// Never more than the limit, and never more time than all attempts have.
+    /// The run never costs more than the limit, and never takes more time than all attempts have.
     #[test]
     fn a_run_ends_at_its_limit_or_when_its_attempts_are_used_up() {
         let expensive = Estimate::at(0.68, 2.0, Pace::AWS);

@@ -1,4 +1,4 @@
-//! A whole run: everything that it makes is deleted at its end, however that comes.
+//! Makes a whole run. Everything that it has made is deleted at its end, for whatever reason it ends.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -13,9 +13,9 @@ use super::checks::run::{Facts, judge as judge_run};
 use super::checks::{Check, Verdict, judge};
 use super::course::{Course, must_be_alone};
 use super::estimate::Estimate;
+use super::injection::Injection;
 use super::page::About;
 use super::recording::{self, Recorded};
-use super::strike::Strike;
 use super::subject::{Seen, Subject};
 use super::{preflight, remove, sweep, written};
 use crate::out;
@@ -23,8 +23,8 @@ use crate::signals::unless_stopped;
 use spotsweep_protocol::failure::{FAILED, Failure};
 use spotsweep_protocol::words::{counted, dollars};
 
-/// Checks that a good run may not see. Under a notice the runner leaves by itself, with an exit code; volumes' events
-/// are sent at best effort.
+/// Checks for which a good run may have no case. Under a notice the runner ends by itself, with an exit code. Events of
+/// volumes are sent at best effort.
 const OPTIONAL: [&str; 2] = ["status-reason", "no-detach-event"];
 
 /// Batch keeps an idle instance for some minutes.
@@ -39,7 +39,7 @@ struct Found {
     troubles: Vec<String>,
 }
 
-/// Exit code 0 where every check held.
+/// Makes a run. The exit code is 0 if every check held.
 pub(super) async fn run(subject: &Subject, max_usd: f64, output: &Path) -> Result<ExitCode, Failure> {
     let chaos = Chaos::new(subject);
     let estimate = unless_stopped(async {
@@ -66,7 +66,7 @@ pub(super) async fn run(subject: &Subject, max_usd: f64, output: &Path) -> Resul
     Ok(code)
 }
 
-/// Waits until no instance of an earlier sweep is left. The recording would miss its first events, so it could not be
+/// Waits until no instance of an earlier sweep is left. The recording would lack its first events, so it could not be
 /// said which attempt ran there.
 async fn idle(subject: &Subject) -> Result<(), Failure> {
     let deadline = Instant::now() + IDLE_DEADLINE;
@@ -92,7 +92,7 @@ fn names(instances: &[Seen]) -> String {
     instances.iter().map(|one| one.id.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// Names the sweep as soon as it is known.
+/// Runs the sweep, and reports its name as soon as it is known.
 async fn measure(
     subject: &Subject,
     chaos: &Chaos<'_>,
@@ -109,12 +109,12 @@ async fn measure(
     let leftovers = left_over(&course, subject).await?;
     let results = course.results().await?;
     let recording = recorded(&course, subject, &made).await?;
-    let Course { sweep, trials, strikes, access, troubles, .. } = course;
+    let Course { sweep, trials, injections, access, troubles, .. } = course;
     let facts = Facts {
         pace: subject.pace,
         estimate,
         trials,
-        strikes,
+        injections,
         stories: results.stories,
         models: results.models,
         access,
@@ -126,7 +126,7 @@ async fn measure(
     Ok(Found { facts, recording, sweep: sweep.to_string(), instance_types, troubles })
 }
 
-/// What is not deleted, after what is being deleted has had its time.
+/// Waits for what is being deleted, and returns what still exists afterwards.
 async fn left_over(course: &Course<'_>, subject: &Subject) -> Result<Vec<String>, Failure> {
     let deadline = Instant::now() + subject.pace.late;
     loop {
@@ -138,14 +138,14 @@ async fn left_over(course: &Course<'_>, subject: &Subject) -> Result<Vec<String>
     }
 }
 
-/// The run's own events, after the last of them have had their time.
+/// The run's own events. It waits first until the last of them can have arrived.
 async fn recorded(course: &Course<'_>, subject: &Subject, made: &Made) -> Result<Vec<Recorded>, Failure> {
     sleep(subject.pace.late).await;
     let logs = aws_sdk_cloudwatchlogs::Client::new(&subject.target.batch);
     Ok(course.own.of(recording::fetch(&logs, &made.recording).await?))
 }
 
-/// Judges, writes and says what it cost.
+/// Judges the run, writes the results, and prints what it has cost.
 fn report(found: &Found, output: &Path) -> Result<ExitCode, Failure> {
     let Found { facts, recording, .. } = found;
     let mut checks = judge_run(facts, recording);
@@ -159,7 +159,7 @@ fn report(found: &Found, output: &Path) -> Result<ExitCode, Failure> {
     Ok(if checks.iter().all(is_good) { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }
 
-/// What was not seen proves nothing.
+/// Whether a check is good. If nothing was seen, nothing is proven.
 fn is_good(check: &Check) -> bool {
     match check.verdict {
         Verdict::Held => true,
@@ -174,7 +174,7 @@ fn done(Found { facts, sweep, instance_types, troubles, .. }: &Found) -> Vec<Str
         format!("spotsweep {} on {}", env!("CARGO_PKG_VERSION"), instance_types.join(", ")),
         format!("sweep {sweep}: {}, {}", counted(sweep::trials(), "trial"), counted(attempts, "attempt")),
     ];
-    done.extend(facts.strikes.iter().map(Strike::line));
+    done.extend(facts.injections.iter().map(Injection::line));
     done.extend(troubles.iter().map(|trouble| format!("trouble: {trouble}")));
     let spent = facts.spent.map_or("unknown".to_owned(), |spent| dollars(spent.usd));
     done.push(format!("the trials have cost {spent}, {} expected", dollars(facts.estimate.usd)));

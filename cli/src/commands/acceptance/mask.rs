@@ -1,18 +1,18 @@
-//! Takes out of recorded events what belongs to an account. The same text has the same mask everywhere, so that
-//! events still fit together.
+//! Masks in recorded events what belongs to an account. The same text has the same mask everywhere, so that events
+//! still belong together.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use serde_json::Value;
 
-/// Every account becomes this one, which `tests/events` has, too.
+/// This replaces every account id. `tests/events` has it, too.
 const ACCOUNT: &str = "000000000000";
-/// Of the container's environment, the variables that the functions read. Others may be secrets.
+/// The container's variables that the functions read. Others may be secrets, and are hidden.
 const KEPT_VARIABLES: [&str; 2] = ["SPOTSWEEP_SWEEP", "SPOTSWEEP_FIRST_INDEX"];
-/// What stands for a text that may be a secret.
+/// This replaces a text that may be a secret.
 const HIDDEN: &str = "masked";
-/// Words of an ARN's resource that are types, not names.
+/// Words in an ARN's resource that are types, not names.
 const ARN_TYPES: [&str; 10] = [
     "instance",
     "volume",
@@ -25,10 +25,10 @@ const ARN_TYPES: [&str; 10] = [
     "cluster",
     "role",
 ];
-/// Resource ids of EC2: these, a dash, hex digits.
+/// Prefixes of EC2's resource ids, which continue with a dash and hex digits.
 const ID_PREFIXES: [&str; 10] = ["i", "vol", "snap", "lt", "sg", "subnet", "vpc", "eni", "ami", "eipalloc"];
 
-/// Remembers which mask stands for what.
+/// Remembers the mask of each text.
 #[derive(Debug, Default)]
 pub(super) struct Masks {
     given: BTreeMap<String, String>,
@@ -36,7 +36,7 @@ pub(super) struct Masks {
 
 impl Masks {
     /// A copy of an event without account ids, names in ARNs, resource ids, UUIDs, addresses, buckets, commands and
-    /// variables. Job names, tags' values and status reasons stay, but for the ids in them.
+    /// variables. Job names, values of tags and status reasons stay, except for ids in them.
     pub(super) fn event(&mut self, event: &Value) -> Value {
         self.value(event, "")
     }
@@ -75,7 +75,7 @@ impl Masks {
         }
     }
 
-    /// Word by word; what separates words stays.
+    /// Masks a text word by word. What separates words stays.
     pub(super) fn text(&mut self, text: &str) -> String {
         let mut masked = String::new();
         let is_inside = |letter: char| letter.is_ascii_alphanumeric() || "-.:/_".contains(letter);
@@ -131,18 +131,19 @@ impl Masks {
         if word.len() >= 20 && is_hex(word) {
             return self.given(word, |number| format!("{number:032x}"));
         }
-        // Host names of a VPC hold the address: ip-10-0-1-5.ec2.internal.
+        // Host names in a VPC contain the address: ip-10-0-1-5.ec2.internal.
         let is_host = word.strip_prefix("ip-").is_some_and(|host| host.replace('-', ".").parse::<IpAddr>().is_ok());
         if is_host { self.given(word, |number| format!("ip-192-0-2-{number}")) } else { word.to_owned() }
     }
 
-    /// `arn:partition:service:region:account:resource`: the resource's names go, its types and child numbers stay.
+    /// Masks an ARN, `arn:partition:service:region:account:resource`. Types and child numbers in the resource stay,
+    /// names do not.
     fn arn(&mut self, arn: &str) -> String {
         let mut fields = arn.splitn(6, ':').map(str::to_owned).collect::<Vec<_>>();
         if let Some(account) = fields.get_mut(4).filter(|account| is_account(account)) {
             *account = ACCOUNT.to_owned();
         }
-        // EC2's events leave the account out, or have the region in its place.
+        // EC2's events omit the account, or have the region in its place.
         if let Some(resource) = fields.last_mut() {
             let parts: Vec<String> = resource.split('/').map(|part| self.part(part)).collect();
             *resource = parts.join("/");
@@ -182,7 +183,7 @@ fn is_account(word: &str) -> bool {
     word.len() == ACCOUNT.len() && word.bytes().all(|digit| digit.is_ascii_digit())
 }
 
-/// The last character of a part that `split_inclusive` made, where it is what was split at.
+/// The separator at the end of a part that `split_inclusive` has made, if there is one.
 fn separator(part: &str) -> &str {
     &part[part.trim_end_matches([':', '/', '_']).len()..]
 }

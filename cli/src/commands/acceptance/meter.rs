@@ -1,4 +1,5 @@
-//! The instance-hours of a run, from the launch of each instance to its end: what a run is bounded by. Pure.
+//! Counts the instance-hours of a run, from the launch of each instance to its end. They limit the run. The functions
+//! are pure.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +15,7 @@ pub(super) struct Meter {
 }
 
 impl Meter {
-    /// Enters the instances that are pending or running now.
+    /// Adds the instances that are pending or running now.
     pub(super) fn enter(&mut self, seen: &[Seen], now: Timestamp) {
         for one in seen {
             self.spans.insert(one.id.clone(), (one.launched, None));
@@ -26,18 +27,18 @@ impl Meter {
         }
     }
 
-    /// Whether any instance was ever there.
+    /// Whether there never was an instance.
     pub(super) fn is_empty(&self) -> bool {
         self.spans.is_empty()
     }
 
-    /// The time of all instances together. One that was there at the last look counts until `now`.
+    /// Time of all instances together. One that existed at the last look counts until `now`.
     pub(super) fn total(&self, now: Timestamp) -> Duration {
         let span = |(launched, ended): &(Timestamp, Option<Timestamp>)| ended.unwrap_or(now).duration_since(*launched);
         self.spans.values().filter_map(|one| Duration::try_from(span(one)).ok()).sum()
     }
 
-    /// The same, with what the instances that are there stay idle when their jobs are ended now.
+    /// The same, plus the idle time of the existing instances if their jobs are ended now.
     pub(super) fn total_if_ended(&self, now: Timestamp, idle: Duration) -> Duration {
         let live = self.spans.values().filter(|(_, ended)| ended.is_none()).count();
         self.total(now) + idle * u32::try_from(live).unwrap_or(u32::MAX)

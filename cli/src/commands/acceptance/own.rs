@@ -1,4 +1,4 @@
-//! Which of the account's events are the run's. Pure.
+//! Selects the run's events among those of the account. The functions are pure.
 
 use std::collections::BTreeSet;
 
@@ -9,14 +9,14 @@ use super::recording::Recorded;
 /// Ids of what the run has used.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Own {
-    /// Batch jobs, without the number of an array's child.
+    /// Ids of Batch jobs, without the number of an array's child.
     pub(super) jobs: BTreeSet<String>,
-    /// Instances, volumes and snapshots.
+    /// Ids of instances, volumes and snapshots.
     pub(super) resources: BTreeSet<String>,
 }
 
 impl Own {
-    /// The events that are about one of them.
+    /// The events about one of these.
     pub(super) fn of(&self, recording: Vec<Recorded>) -> Vec<Recorded> {
         let hosts: BTreeSet<String> = recording
             .iter()
@@ -35,7 +35,7 @@ impl Own {
             "aws.ecs" => hosts.contains(recorded.text("/detail/containerInstanceArn")),
             _ec2 => {
                 let resources = recorded.event.pointer("/resources").and_then(Value::as_array).into_iter().flatten();
-                // ARNs differ in all but their ends (fact 8).
+                // ARNs of one resource differ in everything but their ends (fact 8).
                 let named = resources.filter_map(Value::as_str).chain([recorded.text("/detail/source")]);
                 let mut ids = named.filter_map(|arn| arn.rsplit('/').next());
                 ids.any(|id| self.resources.contains(id))

@@ -1,4 +1,4 @@
-//! What a judgement leaves: a page for people and a document for programs.
+//! Writes a judgement as a page for people and as a document for programs.
 
 use serde_json::{Value, json};
 
@@ -8,16 +8,16 @@ use super::mask::Masks;
 /// What was judged.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct About {
-    /// What was done, line by line; empty for a recording that was given.
+    /// What was done, line by line. It is empty for a given recording.
     pub(super) done: Vec<String>,
-    /// What the trials have cost, as far as it is known, and what was estimated, in USD.
+    /// Cost of the trials in USD, as far as it is known, and the estimate.
     pub(super) costs: Option<(Option<f64>, f64)>,
-    /// The page names it, so that its silence is not taken for approval.
+    /// Names of checks that were not made. The page lists them, so that their absence is not taken for approval.
     pub(super) not_judged: Vec<&'static str>,
 }
 
 impl About {
-    /// Events that were recorded.
+    /// A given recording.
     pub(super) fn recording() -> Self {
         let not_judged = vec![
             "session tags: whether the credentials of trials reach only their own results",
@@ -27,7 +27,7 @@ impl About {
         Self { done: Vec::new(), costs: None, not_judged }
     }
 
-    /// A run of one's own.
+    /// A run of the command's own.
     pub(super) fn run(done: Vec<String>, trials_usd: Option<f64>, estimate_usd: f64) -> Self {
         let not_judged = vec![
             "the bill itself, which AWS has a day later: compare it with the costs above",
@@ -42,7 +42,7 @@ impl About {
     }
 }
 
-/// `acceptance.json`.
+/// The content of `acceptance.json`.
 pub(super) fn document(checks: &[Check], delays: &[Delay], about: &About) -> Value {
     let delay = |delay: &Delay| json!({ "kind": delay.kind, "events": delay.events, "median_seconds": delay.median, "longest_seconds": delay.longest });
     json!({
@@ -54,7 +54,7 @@ pub(super) fn document(checks: &[Check], delays: &[Delay], about: &About) -> Val
     })
 }
 
-/// `acceptance.md`: what did not hold comes first.
+/// The content of `acceptance.md`. Checks that did not hold come first.
 pub(super) fn markdown(checks: &[Check], delays: &[Delay], about: &About) -> String {
     let mut text = String::from("# Acceptance: what was seen against what is assumed\n\n");
     for verdict in [Verdict::DidNotHold, Verdict::NotSeen, Verdict::Held] {

@@ -1,4 +1,4 @@
-//! What would let a run fail in this account: looked for before anything is made.
+//! Looks for reasons why a run would fail in this account, before it makes anything.
 
 use std::collections::BTreeSet;
 
@@ -13,14 +13,14 @@ use spotsweep_protocol::cause::chain;
 use spotsweep_protocol::failure::Failure;
 use spotsweep_protocol::words::counted;
 
-/// Fails where a run cannot hold, and says what to do about it.
+/// Fails if a run cannot succeed, and says what to do about it.
 pub(super) async fn check(subject: &Subject) -> Result<(), Failure> {
     deployment(subject).await?;
     fis(subject).await?;
     quotas(subject).await
 }
 
-/// What `doctor` finds wrong.
+/// Fails if `doctor` finds a problem.
 async fn deployment(subject: &Subject) -> Result<(), Failure> {
     let problems = doctor::problems(&subject.target, &subject.queue, &subject.definition).await;
     if problems.is_empty() {
@@ -34,7 +34,7 @@ async fn deployment(subject: &Subject) -> Result<(), Failure> {
     Err(Failure::new(format!("nothing was started, because `spotsweep doctor` finds problems:\n{}", lines.join("\n"))))
 }
 
-/// Not every region has FIS, nor its action (fact 33).
+/// Not every region has FIS or its action (fact 33).
 async fn fis(subject: &Subject) -> Result<(), Failure> {
     let region = subject.region();
     let error = match aws_sdk_fis::Client::new(&subject.target.batch).get_action().id(ACTION).send().await {
@@ -54,13 +54,13 @@ async fn fis(subject: &Subject) -> Result<(), Failure> {
     Err(Failure::new(format!("cannot ask FIS in {region} for its action (fis:GetAction)")).caused_by(error))
 }
 
-/// A new account's quota is 0: then no instance ever starts. One that cannot be read is no reason not to try.
+/// In a new account the quota is 0, so no instance ever starts. If the quota cannot be read, the run goes on.
 async fn quotas(subject: &Subject) -> Result<(), Failure> {
     let client = aws_sdk_servicequotas::Client::new(&subject.target.batch);
     let mut low = Vec::new();
     let of_types: BTreeSet<_> = subject.instance_types.iter().map(|name| quota(name, Market::Spot)).collect();
     for of_type in of_types {
-        // Of another type nothing is known, and it may do.
+        // Nothing is known of other types, so they are accepted.
         let Some((name, code)) = of_type else { return Ok(()) };
         let asked = client.get_service_quota().service_code("ec2").quota_code(code);
         match asked.send().await {

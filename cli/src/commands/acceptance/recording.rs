@@ -1,5 +1,5 @@
-//! Events as CloudWatch Logs recorded them in a log group that is the target of an EventBridge rule: read from there, or
-//! from what `aws logs filter-log-events` prints.
+//! Reads events that an EventBridge rule has recorded in a log group of CloudWatch Logs: from there, or from the output
+//! of `aws logs filter-log-events`.
 
 use aws_sdk_cloudwatchlogs::Client;
 use aws_sdk_cloudwatchlogs::error::ProvideErrorMetadata;
@@ -12,11 +12,11 @@ use spotsweep_protocol::failure::{Context, Failure};
 /// One event, and when it arrived.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Recorded {
-    /// The whole event, with its envelope.
+    /// The whole event with its envelope.
     pub(super) event: Value,
     /// The event's own `time`, to the second.
     pub(super) at: Timestamp,
-    /// When CloudWatch Logs took it in.
+    /// When CloudWatch Logs received it.
     pub(super) received: Timestamp,
 }
 
@@ -36,7 +36,7 @@ struct Line {
 /// Reads a recording, oldest event first.
 ///
 /// # Errors
-/// What is wrong, and with which line of the log group.
+/// The message says what is wrong, and with which line of the log group.
 pub(super) fn read(text: &[u8]) -> Result<Vec<Recorded>, String> {
     let page: Page = serde_json::from_slice(text)
         .map_err(|error| format!("this is not what `aws logs filter-log-events --output json` prints: {error}"))?;
@@ -46,7 +46,7 @@ pub(super) fn read(text: &[u8]) -> Result<Vec<Recorded>, String> {
     sorted(&page.events)
 }
 
-/// Reads the log group, oldest event first. Empty where nothing was recorded.
+/// Reads the log group, oldest event first. It is empty if nothing was recorded.
 pub(super) async fn fetch(client: &Client, group: &str) -> Result<Vec<Recorded>, Failure> {
     let mut pages = client.filter_log_events().log_group_name(group).into_paginator().send();
     let mut lines = Vec::new();
@@ -84,7 +84,7 @@ fn one(line: &Line) -> Result<Recorded, String> {
 }
 
 impl Recorded {
-    /// Text at a JSON pointer; empty where there is none.
+    /// Text at a JSON pointer. It is empty if there is none.
     pub(super) fn text(&self, pointer: &str) -> &str {
         self.event.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
     }
@@ -94,7 +94,7 @@ impl Recorded {
         self.text("/detail-type")
     }
 
-    /// Seconds from the event's time to its arrival. EventBridge's times are cut to the second.
+    /// Seconds from the event's time to its arrival. EventBridge cuts its times to the second.
     pub(super) fn delay_seconds(&self) -> f64 {
         self.received.duration_since(self.at).as_secs_f64()
     }

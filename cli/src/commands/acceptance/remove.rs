@@ -14,8 +14,8 @@ use crate::sweeps::Found;
 use crate::target::Target;
 use spotsweep_protocol::failure::{Context, Failure};
 
-/// Each part is tried, whatever becomes of the others. A second Ctrl-C leaves the rest. `sweep` is the run's, where its
-/// id is known.
+/// Tries each part, even if another one fails. A second Ctrl-C leaves the rest. `sweep` is the run's sweep, if its id
+/// is known.
 pub(super) async fn all(subject: &Subject, chaos: &Chaos<'_>, sweep: Option<SweepId>) -> Result<(), Failure> {
     let of_sweep = unless_stopped(end(subject, sweep)).await;
     let of_stack = unless_stopped(chaos.delete()).await;
@@ -27,8 +27,8 @@ pub(super) async fn all(subject: &Subject, chaos: &Chaos<'_>, sweep: Option<Swee
     Err(Failure::new(format!("not everything that the run made is deleted:\n{}", problems.join("\n"))))
 }
 
-/// The file goes first: a function that has not read it by then submits nothing, and one that has read it has committed
-/// a record before. Then what runs is ended, and all objects go.
+/// Deletes the file first: a function that has not read it by then submits nothing, and one that has read it has
+/// committed a record before. Then the running jobs are ended, and all objects are deleted.
 async fn end(subject: &Subject, sweep: Option<SweepId>) -> Result<(), Failure> {
     delete_objects(subject, sweep::KEY).await?;
     let cannot_read = || format!("cannot read the table {}", subject.table);
@@ -46,13 +46,13 @@ async fn end(subject: &Subject, sweep: Option<SweepId>) -> Result<(), Failure> {
     delete_objects(subject, sweep::KEY).await
 }
 
-/// Ends what runs of a sweep, and waits until its volumes are deleted.
+/// Ends a sweep's running jobs, and waits until its volumes are deleted.
 pub(super) async fn end_jobs(subject: &Subject, reader: &Reader, sweep: Sweep) -> Result<(), Failure> {
     let target = Target { name: subject.table.clone(), ..subject.target.clone() };
     cancel::whole_sweep(Found { sweep, reader: reader.clone(), target }).await
 }
 
-/// Every version of every object.
+/// Deletes every version of every object.
 async fn delete_objects(subject: &Subject, prefix: &str) -> Result<(), Failure> {
     let (s3, bucket) = (spotsweep_aws::path_style_s3(&subject.target.config), &subject.bucket);
     let cannot_delete = || format!("cannot delete s3://{bucket}/{prefix}*");

@@ -1,4 +1,4 @@
-//! The deployment that a run is about.
+//! Looks up the deployment on which a run is made.
 
 use std::collections::BTreeSet;
 
@@ -14,10 +14,10 @@ use crate::queue::{instance_types, named, resources, zones};
 use crate::target::Target;
 use spotsweep_protocol::failure::{Context, Failure};
 
-/// The tag by which a deployment's instances are known (`infra/compute.yaml`).
+/// The tag that identifies a deployment's instances (`infra/compute.yaml`).
 const TAG: &str = "spotsweep:compute";
 
-/// EC2 throttles an account as a whole, and a run costs more than a few calls.
+/// EC2 throttles the whole account, and a run costs more than a few calls.
 const EC2_TRIES: u32 = 8;
 
 /// Names of what a run uses.
@@ -31,11 +31,11 @@ pub(super) struct Subject {
     pub(super) definition: String,
     /// The value of [`TAG`] on the queue's instances.
     pub(super) tag: String,
-    /// The queue's instance types.
+    /// Instance types of the queue.
     pub(super) instance_types: Vec<String>,
-    /// Zones that the queue's instances may run in.
+    /// Zones in which the queue's instances may run.
     pub(super) zones: BTreeSet<String>,
-    /// Of a trial, by its job definition.
+    /// vCPUs of a trial, from its job definition.
     pub(super) vcpus: u32,
     /// Whether each trial asks for a GPU.
     pub(super) gpus: bool,
@@ -51,7 +51,7 @@ pub(super) struct Seen {
 }
 
 impl Subject {
-    /// Looks everything up. All instances of the queue must be Spot instances, with the tag.
+    /// Looks everything up. All instances of the queue must be Spot instances and have the tag.
     pub(super) async fn find(
         target: Target,
         queue: Option<String>,
@@ -68,7 +68,7 @@ impl Subject {
         let tag = tag(&queue, &resources)?;
         let instance_types = instance_types(&resources);
         let (zones, vcpus) = (zones(&target, &resources).await?, vcpus(&target, &definition).await?);
-        // An endpoint of its own is no AWS account.
+        // With an endpoint of its own, it is no AWS account.
         let pace = if target.config.endpoint_url().is_some() { Pace::LOCAL } else { Pace::AWS };
         Ok(Self {
             target,
@@ -86,7 +86,7 @@ impl Subject {
         })
     }
 
-    /// EC2, for describing and for terminating.
+    /// A client of EC2 for describing and terminating.
     pub(super) fn ec2(&self) -> aws_sdk_ec2::Client {
         let retry = RetryConfig::standard().with_max_attempts(EC2_TRIES);
         let config = aws_sdk_ec2::config::Builder::from(&self.target.batch).retry_config(retry);
@@ -103,12 +103,11 @@ impl Subject {
         Ok(instances.filter_map(seen).collect())
     }
 
-    /// The deployment's region.
     pub(super) fn region(&self) -> &str {
         self.target.config.region().map_or("", |region| region.as_ref())
     }
 
-    /// The CloudFormation stack that a run makes, and deletes.
+    /// Name of the CloudFormation stack that a run makes and deletes.
     pub(super) fn chaos_stack(&self) -> String {
         format!("{}-acceptance", self.target.name)
     }
@@ -121,7 +120,7 @@ fn seen(instance: &Instance) -> Option<Seen> {
     Some(Seen { id, launched, is_running: state == Some(&InstanceStateName::Running) })
 }
 
-/// The one tag of all instances, which all are Spot instances.
+/// The one tag that all instances have. All must be Spot instances.
 fn tag(queue: &str, resources: &[ComputeResource]) -> Result<String, Failure> {
     if resources.iter().any(|one| one.r#type() != Some(&CrType::Spot)) {
         return Err(Failure::usage(format!(
@@ -139,7 +138,7 @@ fn tag(queue: &str, resources: &[ComputeResource]) -> Result<String, Failure> {
     }
 }
 
-/// What a job of the definition's newest revision asks for; 1 where it does not say.
+/// The vCPUs of a job of the definition's newest revision. It is 1 if the definition does not say.
 async fn vcpus(target: &Target, definition: &str) -> Result<u32, Failure> {
     let name = definition.rsplit('/').next().unwrap_or(definition);
     let (name, revision) = name.split_once(':').map_or((name, None), |(name, revision)| (name, Some(revision)));

@@ -1,52 +1,51 @@
-//! The four trials of a run: what is dropped, and what undisturbed training makes of it.
+//! The four trials of a run: the sweep file, and the model that undisturbed training makes.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// What each trial runs.
 const SCRIPT: &str = include_str!("train.sh");
-/// Where the file is dropped.
+/// Key of the sweep file.
 pub(super) const KEY: &str = "sweeps/spotsweep-acceptance.yaml";
 /// The metric that the script prints with each step.
 pub(super) const METRIC: &str = "loss";
-/// One trial for each.
+/// A target for each trial.
 const TARGETS: [u32; 4] = [1_000, 2_000, 3_000, 4_000];
-/// Attempts of a trial: both strikes may hit the same one, and EC2 may take an instance itself.
+/// Attempts of a trial. Both injections may interrupt the same trial, and EC2 may take an instance itself.
 pub(super) const ATTEMPTS: u32 = 4;
-/// Most hours of the whole sweep. What is left of it then does not start again.
+/// Time limit of the whole sweep in hours. After it no attempt starts again.
 const MAX_HOURS: u32 = 2;
 
 /// How long things take.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Pace {
-    /// Steps of each trial.
     pub(super) steps: u32,
-    /// Of one step.
+    /// Seconds of one step.
     pub(super) step_seconds: f64,
-    /// After which Batch ends an attempt, at least a minute (fact 18).
+    /// Time after which Batch ends an attempt. It is at least a minute (fact 18).
     pub(super) timeout: Duration,
-    /// What an instance-hour of the estimate lasts.
+    /// Length of an instance-hour of the estimate.
     pub(super) hour: Duration,
-    /// For how long Batch keeps an instance without jobs: some minutes, says no document.
+    /// For how long Batch keeps an instance without jobs. It is some minutes, but no document says how many.
     pub(super) idle: Duration,
-    /// Until the first instance must be there.
+    /// Time until the first instance must have started.
     pub(super) patience: Duration,
-    /// Between two tries of a strike.
+    /// Time between two tries of an injection.
     pub(super) rest: Duration,
-    /// Until a new rule matches events: "Allow a short period of time for changes to take effect"
+    /// Time until a new rule matches events: "Allow a short period of time for changes to take effect"
     /// (<https://docs.aws.amazon.com/eventbridge/latest/APIReference/API_PutRule.html>).
     pub(super) new_rule: Duration,
-    /// Between two looks at the run.
+    /// Time between two looks at the run.
     pub(super) poll: Duration,
-    /// Until the run is given up.
+    /// Time after which the run is given up.
     pub(super) deadline: Duration,
     /// For how long events may still arrive after the sweep has settled.
     pub(super) late: Duration,
 }
 
 impl Pace {
-    /// Thirteen minutes, so that a notice of two minutes is over while it trains, also where it begins two minutes late.
+    /// A training takes thirteen minutes, so that a notice of two minutes ends while it trains, even if the notice
+    /// comes two minutes late.
     pub(super) const AWS: Self = Self {
         steps: 390,
         step_seconds: 2.0,
@@ -57,11 +56,12 @@ impl Pace {
         rest: Duration::from_secs(30),
         new_rule: Duration::from_secs(60),
         poll: Duration::from_secs(5),
-        // Long enough for one trial at a time.
+        // This is long enough for one trial at a time.
         deadline: Duration::from_secs(9_000),
         late: Duration::from_secs(60),
     };
-    /// A notice is two seconds there, and prices are as on AWS: an hour is short, so that a limit can be reached.
+    /// On the local stack a notice is two seconds. Prices are as on AWS, so an hour is short, and a limit can be
+    /// reached.
     pub(super) const LOCAL: Self = Self {
         steps: 60,
         step_seconds: 0.2,
@@ -76,13 +76,13 @@ impl Pace {
         late: Duration::from_secs(2),
     };
 
-    /// What all attempts of all trials run for at most: Batch ends each of them at its timeout, and starts no more.
+    /// Longest time of all attempts of all trials together. Batch ends each of them at its timeout.
     pub(super) fn most_training(self) -> Duration {
         self.timeout * (trials() * ATTEMPTS)
     }
 }
 
-/// The sweep file. JSON is YAML, too.
+/// Makes the sweep file, as JSON, which is YAML too.
 pub(super) fn file(pace: Pace, queue: &str, definition: &str, gpus: bool, max_usd: f64) -> Value {
     let mut file = json!({
         "method": "grid",

@@ -1,4 +1,4 @@
-//! What a judgement leaves in its folder: the page, the document and the masked events.
+//! Writes a judgement into its folder: the page, the document and the masked events.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +13,7 @@ use super::recording::Recorded;
 use crate::{out, show};
 use spotsweep_protocol::failure::{Context, Failure};
 
-/// Writes all of it, and prints each check's verdict.
+/// Writes these files, and prints each check's verdict.
 pub(super) fn write(folder: &Path, checks: &[Check], recording: &[Recorded], about: &About) -> Result<(), Failure> {
     let mut masks = Masks::default();
     let checks: Vec<Check> = checks.iter().map(|check| masked(check, &mut masks)).collect();
@@ -36,7 +36,7 @@ fn masked(check: &Check, masks: &mut Masks) -> Check {
     Check { recorded: check.recorded.iter().map(|line| masks.text(line)).collect(), ..*check }
 }
 
-/// The first event of each kind and state; one that the functions do not understand under a name of its own.
+/// Writes the first event of each kind and state. An event that the functions do not understand gets a name of its own.
 fn keep(recording: &[Recorded], masks: &mut Masks, folder: &Path) -> std::io::Result<()> {
     let mut kept: BTreeMap<String, &Recorded> = BTreeMap::new();
     for recorded in recording {

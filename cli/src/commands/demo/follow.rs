@@ -18,25 +18,23 @@ use spotsweep_local_stack::reclaims::{Reclaims, Wish};
 use spotsweep_local_stack::stack::Stack;
 use spotsweep_protocol::failure::{Context, Failure};
 
-/// Between two looks at the records.
+/// Time between two reads of the records.
 const POLL: Duration = Duration::from_millis(500);
-/// Between two looks at what runs, where instances are taken.
+/// Time between two looks at the stack if there are reclaims.
 const TICK: Duration = Duration::from_millis(100);
 
-/// A settled sweep.
 #[derive(Debug)]
 pub(super) struct Watched {
-    /// Its id.
     pub(super) sweep: SweepId,
-    /// `results/<sweep>/summary.json`.
+    /// The content of `results/<sweep>/summary.json`.
     pub(super) summary: Value,
-    /// Failed trials, with why.
+    /// Failed trials, and why they failed.
     pub(super) failures: Vec<(u32, String)>,
-    /// What was taken from it, where something was to be.
+    /// The reclaims that happened to it, if any were asked for.
     pub(super) reclaims: Option<Reclaims>,
 }
 
-/// Shows progress until the summary is there, at most for so many seconds. What is wished for happens meanwhile.
+/// Shows progress until the summary exists, but at most for so many seconds. Meanwhile it carries the reclaims out.
 pub(super) async fn watch(
     stack: &mut Stack,
     plan: &Value,
@@ -59,7 +57,7 @@ pub(super) async fn watch(
         let trials = reader.trials(&sweep).await.context(|| format!("cannot read the trials of {sweep}"))?;
         progress.show(&figures(&plan, &trials, &stack.snapshot()));
         if let Some(summary) = published {
-            // The reclaims that ended with the sweep.
+            // This finds the outcome of the reclaims that ended with the sweep.
             if let Some(reclaims) = &mut reclaims {
                 reclaims.tick(stack, &trials, plan.trials).iter().for_each(|line| progress.say(line));
             }
@@ -75,7 +73,7 @@ pub(super) async fn watch(
     }
 }
 
-/// Until the next look at the records.
+/// Carries reclaims out until it is time to read the records again.
 async fn disturb(reclaims: &mut Reclaims, stack: &Stack, (plan, trials): (&Plan, &[Trial]), progress: &Progress) {
     let next = Instant::now() + POLL;
     while Instant::now() < next {
@@ -88,7 +86,7 @@ fn figures(plan: &Plan, trials: &[Trial], snapshot: &Value) -> Figures {
     Figures { instances: instances(snapshot), ..Figures::of(Some(plan), trials) }
 }
 
-/// Instances by zone and state, of those that still cost something.
+/// Number of instances by zone and state, of those that still cost something.
 fn instances(snapshot: &Value) -> BTreeMap<String, BTreeMap<String, u64>> {
     let zones = snapshot.get("zones").and_then(Value::as_object).into_iter().flatten();
     let counts = |states: &Value| {
@@ -113,8 +111,8 @@ async fn summary(client: &Client, sweep: &SweepId) -> Result<Option<Value>, Fail
     serde_json::from_slice(&body).map(Some).context(|| format!("{key} is not JSON"))
 }
 
-/// Also of cancelled trials. One that was stopped early is none, although its job has failed where it was stopped instead
-/// of being moved, or after a reclaim in its last seconds.
+/// Failures, also of cancelled trials. A trial that was stopped early is no failure. Its job may have failed all the
+/// same, when it was stopped instead of moved, or after a reclaim in its last seconds.
 fn failures(trials: &[Trial]) -> Vec<(u32, String)> {
     let failed = trials.iter().filter(|trial| matches!(trial.standing(), Standing::Failed | Standing::Cancelled));
     failed.map(|trial| (trial.index, why(trial))).collect()
@@ -128,7 +126,7 @@ mod tests {
     use super::*;
     use crate::live::samples::trial;
 
-    /// Their jobs have failed, as their instances were taken or their jobs terminated.
+    /// The jobs have failed, because their instances were reclaimed or the jobs were terminated.
     #[test]
     fn trials_that_were_stopped_are_no_failures() {
         let failed = trial(0, JobStatus::Failed);

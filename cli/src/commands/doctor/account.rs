@@ -1,4 +1,4 @@
-//! Who asks, and where.
+//! Checks the credentials, and shows account and region.
 
 use aws_config::SdkConfig;
 

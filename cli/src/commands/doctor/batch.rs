@@ -1,4 +1,4 @@
-//! What trials run on: queue, compute environments, job definition, quotas.
+//! Checks what trials run on: queue, compute environments, job definition and quotas.
 
 use aws_sdk_batch::Client;
 use aws_sdk_batch::types::{CeState, CeStatus, ComputeEnvironmentDetail, CrType, JobQueueDetail, JqState, JqStatus};
@@ -11,14 +11,14 @@ use super::quotas::{self, Market, Need};
 use super::stack::Deployment;
 use crate::target::Target;
 
-/// The tag by which the roles know the instances that volumes may be attached to.
+/// The tag of the instances to which the roles may attach volumes.
 const TAG: &str = "spotsweep:compute";
 
-/// Strategies for which the order of the instance types counts.
+/// Strategies that use the order of the instance types.
 const IN_ORDER_ON_SPOT: &str = "SPOT_CAPACITY_OPTIMIZED_PRIORITIZED";
 const IN_ORDER_ON_DEMAND: &str = "BEST_FIT_PROGRESSIVE_ORDERED";
 
-/// The queue and the job definition that sweeps get which name none.
+/// Checks the queue and the job definition of sweeps that name none.
 pub(super) async fn look(target: &Target, deployment: &Deployment, variables: &Variables) -> Vec<Finding> {
     let client = Client::new(&target.batch);
     let named = |variable: &str| variables.get(variable).filter(|name| !name.is_empty());
@@ -58,11 +58,11 @@ async fn look_at_queue(client: &Client, name: &str, target: &Target, deployment:
             return findings;
         }
     };
-    // An endpoint of its own is no AWS account.
+    // With an endpoint of its own, it is no AWS account.
     let is_local = target.config.endpoint_url().is_some();
     for environment in described.compute_environments() {
         findings.push(environment_finding(environment, deployment.compute_tag(), is_local));
-        // The local stack's instances boot nothing.
+        // The local stack's instances do not boot, so there is no image to check.
         if !is_local {
             let ec2 = aws_sdk_ec2::Client::new(&target.config);
             findings.extend(launch_template::look(&ec2, environment).await);
@@ -73,7 +73,7 @@ async fn look_at_queue(client: &Client, name: &str, target: &Target, deployment:
     findings
 }
 
-/// What it may use at most.
+/// The most that the environment may use.
 fn need(environment: &ComputeEnvironmentDetail) -> Option<Need<'_>> {
     let resources = environment.compute_resources()?;
     let market = match resources.r#type()? {
@@ -119,7 +119,7 @@ fn environment_finding(environment: &ComputeEnvironmentDetail, wanted: &str, is_
     }
     let resources = environment.compute_resources();
     let tag = resources.and_then(|resources| resources.tags()).and_then(|tags| tags.get(TAG)).map(String::as_str);
-    // "*" asks for some value; the local stack, which has no roles, for none at all.
+    // "*" requires any value. The local stack has no roles, and requires none.
     let is_reached = tag.is_some_and(|tag| matches(wanted, tag)) || (is_local && wanted == "*");
     if !is_reached {
         let tag = tag.map_or("no such tag".to_owned(), |tag| format!("{tag:?}"));
@@ -135,7 +135,7 @@ fn environment_finding(environment: &ComputeEnvironmentDetail, wanted: &str, is_
     Finding::ok(ABOUT, format!("{name} is valid, with up to {most} vCPUs{}", preference(environment)))
 }
 
-/// What Batch looks at where several instance types would do (fact 22).
+/// What Batch prefers if several instance types would do (fact 22).
 fn preference(environment: &ComputeEnvironmentDetail) -> String {
     let resources = environment.compute_resources();
     let order = || resources.map_or_else(String::new, |resources| resources.instance_types().join(", "));
@@ -146,7 +146,7 @@ fn preference(environment: &ComputeEnvironmentDetail) -> String {
     }
 }
 
-/// IAM's wildcards.
+/// Whether a text matches a pattern with IAM's wildcards.
 fn matches(pattern: &str, text: &str) -> bool {
     match pattern.split_once(['*', '?']) {
         None => pattern == text,

@@ -1,4 +1,4 @@
-//! `spotsweep doctor --before-deploy`: what a first deployment meets in this account and region.
+//! `spotsweep doctor --before-deploy`: checks in this account and region what a first deployment needs.
 
 mod offerings;
 mod zones;
@@ -37,11 +37,11 @@ pub(super) struct Parameters {
     on_demand_max_vcpus: u32,
 }
 
-/// Everything, in the order in which a deployment meets it.
+/// Checks everything, in the order in which a deployment needs it.
 pub(super) async fn examine(config: &SdkConfig, wanted: &Parameters) -> Vec<Finding> {
     let mut findings = account::look(config).await;
     if findings.iter().any(|finding| finding.state == State::Problem) {
-        // Without credentials all else fails with the same words.
+        // Without credentials, everything else would fail with the same message.
         return findings;
     }
     let client = aws_sdk_ec2::Client::new(config);

@@ -1,4 +1,4 @@
-//! How many functions the account may run at once.
+//! Checks how many functions the account may run at once.
 
 use aws_config::SdkConfig;
 use aws_sdk_lambda::Client;
@@ -8,17 +8,17 @@ use super::finding::{Finding, State};
 const ABOUT: &str = "functions at once";
 /// The quota "Concurrent executions" (fact 64).
 const CODE: &str = "L-B99A9384";
-/// With fewer, functions are turned away when hundreds of trials start or end together.
+/// With a smaller quota, functions are throttled when hundreds of trials start or end together.
 const ENOUGH: i32 = 100;
-/// What accounts have that are not new.
+/// The quota of an account that is not new.
 const USUAL: i32 = 1000;
 
-/// One finding. A small quota costs time and fails nothing, because calls that are turned away are repeated.
+/// Makes one finding. A small quota costs time, but nothing fails, because throttled calls are repeated.
 pub(super) async fn look(config: &SdkConfig) -> Finding {
     let answer = Client::new(config).get_account_settings().send().await;
     match answer {
         Ok(answer) => judge(answer.account_limit().map_or(0, |limit| limit.concurrent_executions())),
-        // What cannot be seen is something to look at, and nothing that is wrong.
+        // A quota that cannot be read needs a look, but is no problem.
         Err(error) => Finding { state: State::Look, ..Finding::refused(ABOUT, "lambda:GetAccountSettings", &error) },
     }
 }

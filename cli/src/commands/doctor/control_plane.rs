@@ -1,4 +1,4 @@
-//! Functions and the rules that call them.
+//! Checks the functions, and the rules that invoke them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,13 +13,13 @@ use crate::target::Target;
 
 const DEPLOY: &str = "deploy again: `sam build && sam deploy` in infra/ (docs/deploy.md)";
 
-/// This command's, and the functions' of the same checkout.
+/// Version of this command, and of the functions in the same checkout.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// A function's variables.
+/// A function's environment variables.
 pub(super) type Variables = BTreeMap<String, String>;
 
-/// Looks at each function, and whether all are of the same deployment. Returns the variables that they agree on.
+/// Checks each function, and whether all belong to the same deployment. Returns the variables in which they agree.
 pub(super) async fn functions(target: &Target, deployment: &Deployment) -> (Vec<Finding>, Variables) {
     let client = aws_sdk_lambda::Client::new(&target.config);
     let (mut findings, mut all) = (Vec::new(), Vec::new());
@@ -60,7 +60,7 @@ pub(super) async fn functions(target: &Target, deployment: &Deployment) -> (Vec<
     (findings, shared)
 }
 
-/// This command reads what the functions write: of another version it may misread.
+/// This command reads what the functions write, and may misread what another version has written.
 fn another_version(deployed: Option<&str>) -> Option<Finding> {
     let deployed = deployed.unwrap_or("unknown");
     let said = || format!("the stack is of version {deployed}, this command of {VERSION}");
@@ -80,7 +80,7 @@ fn inactive(function: &str, configuration: &GetFunctionConfigurationOutput) -> O
     failed.then(|| Finding::problem(function, format!("its last update failed: {}", reason()), DEPLOY))
 }
 
-/// Variables of which functions have different ideas.
+/// Finds variables whose values differ between functions.
 fn differences(environments: &[(&str, Variables)]) -> Vec<Finding> {
     let names: BTreeSet<&String> = environments.iter().flat_map(|(_, variables)| variables.keys()).collect();
     let mut findings = Vec::new();
@@ -100,7 +100,7 @@ fn differences(environments: &[(&str, Variables)]) -> Vec<Finding> {
     findings
 }
 
-/// Functions of different processors or runtimes are of different deployments.
+/// Functions with different processors or runtimes belong to different deployments.
 fn mixed(all: &[(&str, GetFunctionConfigurationOutput)]) -> Option<Finding> {
     let kinds: BTreeSet<String> = all
         .iter()
@@ -115,7 +115,7 @@ fn mixed(all: &[(&str, GetFunctionConfigurationOutput)]) -> Option<Finding> {
     (kinds.len() > 1).then(|| Finding::problem("functions", said(), DEPLOY))
 }
 
-/// Looks at each rule: it is on, and calls its function.
+/// Checks that each rule is enabled, and invokes its function.
 pub(super) async fn rules(target: &Target, deployment: &Deployment) -> Vec<Finding> {
     let client = aws_sdk_eventbridge::Client::new(&target.config);
     let mut findings = Vec::new();

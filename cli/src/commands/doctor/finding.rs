@@ -1,17 +1,17 @@
-//! What was found of one thing.
+//! A finding about one thing.
 
 use std::error::Error;
 
 use spotsweep_protocol::cause::chain;
 
-/// How it is with a thing.
+/// State of a thing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::commands) enum State {
-    /// As it should be.
+    /// It is as it should be.
     Ok,
-    /// Wrong, or not to be seen.
+    /// It is wrong, or cannot be read.
     Problem,
-    /// Not to be told from here: a person has to look.
+    /// It cannot be judged from here, so a person must look.
     Look,
 }
 
@@ -25,10 +25,10 @@ impl State {
     }
 }
 
-/// One thing, and how it is with it.
+/// One thing and its state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::commands) struct Finding {
-    /// The thing.
+    /// Name of the thing.
     pub(in crate::commands) about: String,
     pub(in crate::commands) state: State,
     /// What was seen.
@@ -50,7 +50,7 @@ impl Finding {
         Self { state: State::Look, ..Self::problem(about, said, fix) }
     }
 
-    /// A call that should have told was refused.
+    /// A call was refused that should have shown the state.
     pub(in crate::commands) fn refused(about: &str, call: &str, error: &(dyn Error + 'static)) -> Self {
         let fix = format!("does the stack's region fit, is the thing there, and may you call {call}?");
         Self::problem(about, format!("{call} failed: {}", chain(error)), fix)

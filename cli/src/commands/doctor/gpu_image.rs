@@ -1,4 +1,4 @@
-//! Whether the image of a compute environment's instances names a container's GPUs in the container.
+//! Checks whether a container can see which GPUs it has been given, by the image of a compute environment's instances.
 
 use aws_sdk_batch::types::ComputeEnvironmentDetail;
 use aws_sdk_ec2::Client;
@@ -7,12 +7,12 @@ use aws_sdk_ec2::types::Image;
 use super::finding::Finding;
 
 const ABOUT: &str = "GPU image";
-/// The tag of images that `infra/gpu-ami.yaml` has built: the mode of NVIDIA's runtime. No call shows the mode itself.
+/// Tag of images that `infra/gpu-ami.yaml` has built. Its value is the mode of NVIDIA's runtime, which no call shows.
 const MODE_TAG: &str = "spotsweep:nvidia-runtime";
-/// The mode in which the runtime names them (fact 57).
+/// The mode in which the runtime shows a container its GPUs (fact 57).
 const NAMING: &str = "legacy";
 
-/// Of each image that the environment names. AWS's own images name no GPUs, and need not: ECS does.
+/// Checks each image that the environment names. AWS's own images do not show the GPUs, and need not: ECS reports them.
 pub(super) async fn look(client: &Client, environment: &ComputeEnvironmentDetail) -> Vec<Finding> {
     let name = environment.compute_environment_name().unwrap_or_default();
     let configured = environment.compute_resources().map(|resources| resources.ec2_configuration()).unwrap_or_default();
@@ -20,7 +20,7 @@ pub(super) async fn look(client: &Client, environment: &ComputeEnvironmentDetail
     if ids.is_empty() {
         return Vec::new();
     }
-    // By a filter: an id that is not there is an error otherwise.
+    // The image is found by a filter, because an unknown id would be an error otherwise.
     let filter = aws_sdk_ec2::types::Filter::builder().name("image-id");
     let filter = filter.set_values(Some(ids.iter().map(|id| (*id).to_owned()).collect())).build();
     match client.describe_images().filters(filter).send().await {
@@ -70,7 +70,7 @@ mod tests {
         }
     }
 
-    /// What the build sets is what is looked for here.
+    /// The check looks for the mode that the build sets.
     #[test]
     fn the_recipe_of_this_project_has_the_tag() {
         let recipe = include_str!("../../../../infra/gpu-ami.yaml");

@@ -1,4 +1,4 @@
-//! What a compute environment's launch template sets on its instances before the ECS agent starts.
+//! Checks what a compute environment's launch template sets on its instances before the ECS agent starts.
 
 use aws_sdk_batch::types::{ComputeEnvironmentDetail, LaunchTemplateSpecification};
 use aws_sdk_ec2::Client;
@@ -10,14 +10,14 @@ const ABOUT: &str = "launch template";
 const FIX: &str = "add the user data of infra/compute.yaml to it as a MIME part, and put the compute environment \
                    on the new version (docs/deploy.md, \"The control plane alone\")";
 
-/// A text that user data must have, and what happens without it.
+/// A text that user data must contain, and what happens without it.
 struct Wanted {
     text: &'static str,
     without: &'static str,
     state: State,
 }
 
-/// Facts 9, 18, 47 and 48, and the ECS agent's README for the defaults.
+/// From facts 9, 18, 47 and 48, and the ECS agent's README for the defaults.
 const WANTED: [Wanted; 6] = [
     Wanted {
         text: "ECS_ENABLE_SPOT_INSTANCE_DRAINING=true",
@@ -54,7 +54,7 @@ const WANTED: [Wanted; 6] = [
     },
 ];
 
-/// One finding per setting that is missing, or that all are there.
+/// Makes one finding for each missing setting, or one that nothing is missing.
 pub(super) async fn look(client: &Client, environment: &ComputeEnvironmentDetail) -> Vec<Finding> {
     let name = environment.compute_environment_name().unwrap_or_default();
     let Some(template) = environment.compute_resources().and_then(|resources| resources.launch_template()) else {
@@ -66,9 +66,9 @@ pub(super) async fn look(client: &Client, environment: &ComputeEnvironmentDetail
     }
 }
 
-/// The template's user data, decoded; empty where it has none.
+/// Decodes the template's user data. It is empty if the template has none.
 async fn user_data(client: &Client, template: &LaunchTemplateSpecification) -> Result<String, Box<Finding>> {
-    // Batch's default, too (API_LaunchTemplateSpecification).
+    // `$Default` is Batch's default, too (API_LaunchTemplateSpecification).
     let version = template.version().filter(|version| !version.is_empty()).unwrap_or("$Default");
     let asked = client
         .describe_launch_template_versions()
@@ -98,12 +98,12 @@ fn judge(environment: &str, user_data: &str) -> Vec<Finding> {
     findings
 }
 
-/// Whether a line that is no comment has the text.
+/// Whether a line that is no comment contains the text.
 fn sets(user_data: &str, text: &str) -> bool {
     user_data.lines().map(str::trim_start).any(|line| !line.starts_with('#') && line.contains(text))
 }
 
-/// User data as text, parts in base64 (as AWS CDK writes them) decoded.
+/// Decodes user data as text. AWS CDK writes parts of it in base64.
 fn readable(encoded: &str) -> String {
     let decoded = base64::decode(encoded).unwrap_or_default();
     let text = String::from_utf8_lossy(&decoded);

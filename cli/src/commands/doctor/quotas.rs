@@ -1,4 +1,4 @@
-//! Whether the account may have as many vCPUs as a compute environment.
+//! Checks whether the account may have as many vCPUs as a compute environment may use.
 
 use aws_config::SdkConfig;
 use aws_sdk_servicequotas::Client;
@@ -7,12 +7,11 @@ use spotsweep_protocol::cause::chain;
 use super::finding::{Finding, State};
 
 const ABOUT: &str = "quota";
-/// EC2's vCPU quotas have this code of a service.
+/// Service code of EC2's vCPU quotas.
 const SERVICE: &str = "ec2";
-/// vCPUs of a trial, the template's default: with less no instance starts.
+/// vCPUs of a trial by the template's default. With less, no instance starts.
 const TRIAL_VCPUS: u32 = 4;
 
-/// How instances are bought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::commands) enum Market {
     /// At the Spot price.
@@ -21,12 +20,12 @@ pub(in crate::commands) enum Market {
     OnDemand,
 }
 
-/// What a compute environment may use at most.
+/// The most that a compute environment may use.
 #[derive(Debug)]
 pub(super) struct Need<'a> {
     pub(super) market: Market,
     pub(super) vcpus: u32,
-    /// Types or families.
+    /// Instance types or families.
     pub(super) instance_types: &'a [String],
 }
 
@@ -34,18 +33,18 @@ pub(super) struct Need<'a> {
 /// (<https://docs.aws.amazon.com/ec2/latest/userguide/ec2-on-demand-instances.html>).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Group {
-    /// A, C, D, H, I, M, R, T and Z.
+    /// Families A, C, D, H, I, M, R, T and Z.
     Standard,
-    /// G and VT.
+    /// Families G and VT.
     Graphics,
-    /// P2, P3 and P4.
+    /// Families P2, P3 and P4.
     P,
-    /// P5.
+    /// Family P5.
     P5,
 }
 
 impl Group {
-    /// `None`: not known here.
+    /// The families of a type. `None` if they are not known here.
     fn of(instance_type: &str) -> Option<Self> {
         let family = instance_type.split('.').next().unwrap_or(instance_type);
         let digit = family.find(|letter: char| letter.is_ascii_digit())?;
@@ -59,7 +58,8 @@ impl Group {
         }
     }
 
-    /// Name and code, as `aws service-quotas list-service-quotas --service-code ec2` has them (fact 50).
+    /// Name and code of the quota, as `aws service-quotas list-service-quotas --service-code ec2` prints them (fact
+    /// 50).
     fn quota(self, market: Market) -> (&'static str, &'static str) {
         match (market, self) {
             (Market::Spot, Self::Standard) => {
@@ -77,12 +77,12 @@ impl Group {
     }
 }
 
-/// Name and code of the quota against which the vCPUs of an instance type count; `None` where it is not known here.
+/// Name and code of the quota for the vCPUs of an instance type. `None` if it is not known here.
 pub(in crate::commands) fn quota(instance_type: &str, market: Market) -> Option<(&'static str, &'static str)> {
     Group::of(instance_type).map(|group| group.quota(market))
 }
 
-/// One finding per quota that counts. A quota that may not be read is something to look at, not a problem.
+/// Makes one finding for each quota that counts. A quota that cannot be read needs a look, but is no problem.
 pub(super) async fn look(config: &SdkConfig, needs: &[Need<'_>]) -> Vec<Finding> {
     let client = Client::new(config);
     let mut findings = Vec::new();
@@ -102,7 +102,7 @@ async fn read(client: &Client, need: &Need<'_>, (name, code): (&str, &str)) -> F
         Err(error) => return unread(name, code, &format!("servicequotas:GetServiceQuota failed: {}", chain(&error))),
     };
     let quota = answer.quota();
-    // AWS's own name of what has the code.
+    // AWS's own name of the quota with this code.
     let name = quota.and_then(|quota| quota.quota_name()).unwrap_or(name);
     match quota.and_then(|quota| quota.value()) {
         Some(vcpus) => judge(need, (name, code), vcpus),
@@ -157,7 +157,7 @@ fn judge(need: &Need<'_>, (name, code): (&str, &str), vcpus: f64) -> Finding {
     let said = format!("{name}: {vcpus} vCPUs, and {parameter} is {most}: {follows}");
     let state = match market {
         Market::Spot => State::Problem,
-        // Sweeps that name no queue use Spot instances alone.
+        // Sweeps that name no queue use Spot instances only.
         Market::OnDemand => State::Look,
     };
     Finding { state, ..Finding::problem(ABOUT, said, fix) }

@@ -1,4 +1,4 @@
-//! The CloudFormation stack, and what it says that it has made.
+//! Checks the CloudFormation stack, and reads the names of its resources.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::target::Target;
 
 const ABOUT: &str = "stack";
 
-/// Names out of the stack.
+/// Names from the stack.
 #[derive(Debug)]
 pub(in crate::commands) struct Deployment {
     outputs: BTreeMap<String, String>,
@@ -19,7 +19,7 @@ pub(in crate::commands) struct Deployment {
 }
 
 impl Deployment {
-    /// Looks the stack up. Without it there is nothing to look at.
+    /// Finds the stack. Without it there is nothing to check.
     pub(in crate::commands) async fn find(target: &Target) -> Result<(Self, Vec<Finding>), Box<Finding>> {
         let client = aws_sdk_cloudformation::Client::new(&target.config);
         let described = client.describe_stacks().stack_name(&target.name).send().await;
@@ -63,7 +63,7 @@ impl Deployment {
         Ok((deployment, vec![finding]))
     }
 
-    /// The same for a command that needs it: what is wrong with the stack is its error.
+    /// Finds the stack for a command that needs it. A problem with the stack is an error then.
     pub(in crate::commands) async fn open(target: &Target) -> Result<Self, Failure> {
         let found = Self::find(target).await.map_err(|problem| {
             let fix = problem.fix.map(|fix| format!("; {fix}")).unwrap_or_default();
@@ -83,13 +83,13 @@ impl Deployment {
         self.outputs.get(name).map(String::as_str)
     }
 
-    /// What stands before the name of every function and rule; the template's own default where it was not given.
+    /// Prefix of the names of all functions and rules. It is the template's default if none was given.
     pub(in crate::commands) fn prefix(&self) -> &str {
         self.parameters.get("NamePrefix").map_or("spotsweep-", String::as_str)
     }
 
-    /// What the instances' tag must match: `infra/spotsweep.yaml` has it as an output, the control plane by itself as
-    /// a parameter.
+    /// The value that the instances' tag must match. `infra/spotsweep.yaml` has it as an output, and the control
+    /// plane's own template as a parameter.
     pub(in crate::commands) fn compute_tag(&self) -> &str {
         let given = || self.parameters.get("ComputeTag").map(String::as_str);
         self.output("ComputeTag").or_else(given).unwrap_or("*")

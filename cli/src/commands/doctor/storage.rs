@@ -1,4 +1,4 @@
-//! The bucket, the table and the dead-letter queues.
+//! Checks the bucket, the table and the dead-letter queues.
 
 use aws_sdk_dynamodb::types::{IndexStatus, TableStatus};
 use aws_sdk_s3::types::BucketVersioningStatus;
@@ -8,17 +8,17 @@ use super::finding::Finding;
 use super::stack::Deployment;
 use crate::target::Target;
 
-/// The index over open work (infra/control-plane.yaml).
+/// Name of the index of open work (infra/control-plane.yaml).
 const INDEX: &str = "open";
 
-/// The bucket is there, tells EventBridge what is dropped, and keeps versions.
+/// Checks that the bucket exists, sends its events to EventBridge, and keeps versions.
 pub(super) async fn bucket(target: &Target, deployment: &Deployment) -> Vec<Finding> {
     const ABOUT: &str = "bucket";
     let (client, name) =
         (spotsweep_aws::path_style_s3(&target.config), deployment.output("Bucket").unwrap_or_default());
     let mut findings = Vec::new();
     match client.get_bucket_notification_configuration().bucket(name).send().await {
-        Ok(told) if told.event_bridge_configuration().is_some() => {}
+        Ok(notifications) if notifications.event_bridge_configuration().is_some() => {}
         Ok(_) => {
             let fix = format!(
                 "`aws s3api put-bucket-notification-configuration --bucket {name} --notification-configuration \
@@ -51,7 +51,7 @@ pub(super) async fn bucket(target: &Target, deployment: &Deployment) -> Vec<Find
     findings
 }
 
-/// The table and its index are there.
+/// Checks that the table and its index exist.
 pub(super) async fn table(target: &Target, deployment: &Deployment) -> Vec<Finding> {
     const ABOUT: &str = "table";
     let name = deployment.output("Table").unwrap_or_default();
@@ -79,7 +79,7 @@ pub(super) async fn table(target: &Target, deployment: &Deployment) -> Vec<Findi
     }]
 }
 
-/// Nothing lies in the dead-letter queues.
+/// Checks that the dead-letter queues are empty.
 pub(super) async fn queues(target: &Target, deployment: &Deployment) -> Vec<Finding> {
     let client = aws_sdk_sqs::Client::new(&target.config);
     let mut findings = Vec::new();

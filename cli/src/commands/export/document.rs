@@ -9,7 +9,7 @@ use super::{Each, Records};
 use crate::{show, timeline};
 use spotsweep_protocol::failure::Failure;
 
-/// The whole sweep, trials in the order of their indices.
+/// The whole sweep, with its trials ordered by index.
 pub(super) fn of(records: &Records<'_>) -> Result<Value, Failure> {
     let Sweep { id, upload, stage, .. } = records.sweep;
     let outputs = |index| format!("s3://{}/{}", upload.bucket, id.trial_prefix(index));

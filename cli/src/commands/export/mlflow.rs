@@ -34,15 +34,15 @@ use names::files;
 use points::Point;
 use spotsweep_protocol::failure::{Context, Failure};
 
-/// Records of metrics that are fetched at once.
+/// Records of metrics that are downloaded at once.
 const AT_ONCE: usize = 16;
-/// What the runner has written down of a trial's metrics, beside its outputs.
+/// File with the metrics that the runner has recorded for a trial, next to its outputs.
 const METRICS: &str = "metrics.jsonl";
 /// MLflow's number for "started by a local program" (`SourceType` in mlflow.protos).
 const LOCAL_SOURCE: u32 = 4;
 
-/// Writes the experiment into the folder and returns its place. Never into one that is there: MLflow's own notes and
-/// tags may be in it.
+/// Writes the experiment into the folder, and returns its path. An existing experiment is not overwritten, because it
+/// may have notes and tags of MLflow.
 pub(super) async fn write(found: &Found, records: &Records<'_>, folder: &Path) -> Result<PathBuf, Failure> {
     let experiment = folder.join(experiment_id(records.sweep));
     let path = experiment.display();
@@ -55,7 +55,7 @@ pub(super) async fn write(found: &Found, records: &Records<'_>, folder: &Path) -
     let aside = Aside::make(folder.join(format!(".spotsweep-{}", std::process::id()))).context(cannot_write)?;
     let mut histories = JoinSet::new();
     let outcome = unless_stopped(fill(found, records, &aside.0, &mut histories)).await;
-    // None of them may write into a folder that is being removed.
+    // No download may write into a folder that is being removed.
     histories.shutdown().await;
     outcome?;
     fs::rename(&aside.0, &experiment).context(cannot_write)?;
@@ -90,11 +90,11 @@ async fn fill(
     Ok(())
 }
 
-/// A folder on its way; what is still there when this is dropped is removed.
+/// A folder that is being written. If it still has its temporary name when this is dropped, it is removed.
 struct Aside(PathBuf);
 
 impl Aside {
-    /// Never a folder or a link of others.
+    /// Makes the folder. It never uses an existing folder or a link.
     fn make(folder: PathBuf) -> std::io::Result<Self> {
         fs::create_dir(&folder).map(|()| Self(folder))
     }
@@ -102,7 +102,7 @@ impl Aside {
 
 impl Drop for Aside {
     fn drop(&mut self) {
-        // Renamed is the usual case.
+        // Usually it has been renamed, and is not there.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
@@ -125,7 +125,7 @@ fn experiment_meta(sweep: &Sweep) -> [(&'static str, Value); 6] {
     ]
 }
 
-/// Everything of a run but its metrics.
+/// Makes all files of a run except for its metrics.
 fn run_files(
     sweep: &Sweep,
     index: u32,
@@ -134,7 +134,7 @@ fn run_files(
     rank: Option<usize>,
     run: &Path,
 ) -> std::io::Result<()> {
-    // Without each of them MLflow takes it for no run; the outputs themselves stay in S3.
+    // Without each of these folders MLflow does not take it for a run. The outputs themselves stay in S3.
     for folder in ["params", "metrics", "tags", "artifacts"] {
         fs::create_dir_all(run.join(folder))?;
     }
@@ -197,7 +197,7 @@ fn status(standing: Standing) -> u32 {
     }
 }
 
-/// Groups of parameters become names with dots, as in the command's arguments; lists stay as they are.
+/// Turns groups of parameters into names with dots, as in the command's arguments. Lists stay as they are.
 fn flatten(above: &str, parameters: &Map<String, Value>, values: &mut Vec<(String, String)>) {
     for (name, value) in parameters {
         let name = if above.is_empty() { name.clone() } else { format!("{above}.{name}") };
@@ -208,7 +208,8 @@ fn flatten(above: &str, parameters: &Map<String, Value>, values: &mut Vec<(Strin
     }
 }
 
-/// Writes a trial's metrics: step by step as the runner has recorded them, else their last values.
+/// Writes a trial's metrics, step by step as the runner has recorded them. Without a record it writes their last
+/// values.
 async fn history(s3: aws_sdk_s3::Client, bucket: String, trial: Trial, folder: PathBuf) -> Result<(), Failure> {
     let key = format!("{}{METRICS}", trial.sweep.trial_prefix(trial.index));
     let cannot_read = || format!("cannot read s3://{bucket}/{key}");

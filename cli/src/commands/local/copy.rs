@@ -1,4 +1,4 @@
-//! Copies out of a local stack: objects to files, the table's records to lines of JSON.
+//! Copies objects of a local stack to files, and the table's records to lines of JSON.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +14,7 @@ use crate::download::{Arrival, Listed, Present, fetch, list};
 use crate::{out, show};
 use spotsweep_protocol::failure::{Context, Failure};
 
-/// Copies the bucket's newest objects and the table's records into the folder; `explain --kept` reads it.
+/// Copies the bucket's newest objects and the table's records into the folder, where `explain --kept` reads them.
 pub(crate) async fn all(config: &SdkConfig, bucket: &str, table: &str, folder: &Path) -> Result<(), Failure> {
     fs::create_dir_all(folder).context(|| format!("cannot make the folder {}", folder.display()))?;
     copy(&spotsweep_aws::path_style_s3(config), bucket, "", &folder.join("bucket")).await?;
@@ -23,7 +23,7 @@ pub(crate) async fn all(config: &SdkConfig, bucket: &str, table: &str, folder: &
     Ok(())
 }
 
-/// Copies every object under the prefix into the folder, and says which ones it can't.
+/// Copies every object under the prefix into the folder, and reports those that cannot be copied.
 pub(crate) async fn copy(client: &Client, bucket: &str, prefix: &str, folder: &Path) -> Result<(), Failure> {
     let Listed { objects, mut troubles } = list(client, bucket, prefix, prefix).await?;
     let tell = |arrival| match arrival {
@@ -51,7 +51,7 @@ async fn dump_table(config: &SdkConfig, table: &str, path: &Path) -> Result<(), 
     file.flush().context(cannot_write)
 }
 
-/// A DynamoDB value as plain JSON; numbers that JSON cannot hold exactly stay text.
+/// Converts a DynamoDB value to plain JSON. Numbers that JSON cannot hold exactly stay texts.
 fn plain(value: &AttributeValue) -> Value {
     let texts = |texts: &[String]| Value::from(texts.to_vec());
     match value {
@@ -64,7 +64,7 @@ fn plain(value: &AttributeValue) -> Value {
         AttributeValue::Ss(values) | AttributeValue::Ns(values) => texts(values),
         AttributeValue::B(bytes) => Value::from(bytes.as_ref()),
         AttributeValue::Bs(values) => values.iter().map(|bytes| Value::from(bytes.as_ref())).collect(),
-        // The SDK's enum is open; a kind of value that it learns later is shown as it debugs.
+        // The SDK's enum may get more variants. These are shown in their debug form.
         other => Value::from(format!("{other:?}")),
     }
 }

@@ -1,4 +1,4 @@
-//! `spotsweep local reclaim`: takes the instance of a trial away, as EC2 does on Spot.
+//! `spotsweep local reclaim`: reclaims the instance of a trial, as EC2 does on Spot.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use spotsweep_local_stack::sdk;
 use spotsweep_local_stack::state::Desk;
 use spotsweep_protocol::failure::{Context, Failure};
 
-/// EC2 gives two minutes; a longer notice than this is a mistake.
+/// EC2 gives two minutes. A longer notice than this is a mistake.
 const LONGEST_NOTICE_SECONDS: f64 = 3_600.0;
 
 /// `spotsweep local reclaim`
@@ -71,7 +71,7 @@ pub(super) async fn run(checkout: &Checkout, args: &Reclaim) -> Result<(), Failu
     Ok(())
 }
 
-/// Where the trials that are meant run, in order of sweeps and trials.
+/// Where the trials run that the arguments name, ordered by sweep and trial.
 async fn running(reader: &Reader, args: &Reclaim) -> Result<Vec<Place>, Failure> {
     let cannot_read = || "cannot read the local stack's table";
     let sweeps = match &args.sweep {
@@ -89,7 +89,7 @@ async fn running(reader: &Reader, args: &Reclaim) -> Result<Vec<Place>, Failure>
     Ok(places)
 }
 
-/// The newest attempt's, if it runs and its runner has said where.
+/// Place of the newest attempt, if it runs and its runner has reported its place.
 fn place(trial: &Trial) -> Option<Place> {
     let (attempt, newest) = trial.attempts.last_key_value()?;
     let runs = trial.status == JobStatus::Running && newest.stopped_at.is_none();
@@ -102,7 +102,7 @@ fn place(trial: &Trial) -> Option<Place> {
     })
 }
 
-/// The first of one sweep.
+/// The first place, if all are of one sweep.
 fn choose(places: Vec<Place>, args: &Reclaim) -> Result<Place, Failure> {
     let mut sweeps: Vec<String> = places.iter().map(|place| place.sweep.clone()).collect();
     sweeps.dedup();

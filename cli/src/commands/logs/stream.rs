@@ -1,4 +1,4 @@
-//! Where a trial's output lies: a stream of CloudWatch Logs, and at the trial's end an object.
+//! Reads a trial's output from a stream of CloudWatch Logs, or from the object that exists after the trial's end.
 
 use aws_sdk_cloudwatchlogs::Client;
 use aws_sdk_cloudwatchlogs::operation::get_log_events::GetLogEventsOutput;
@@ -7,29 +7,29 @@ use crate::out;
 use crate::sweeps::Found;
 use spotsweep_protocol::failure::{Context, Failure};
 
-/// Batch's, where a job definition names none
+/// Batch's log group for job definitions that name none
 /// (<https://docs.aws.amazon.com/batch/latest/userguide/using_awslogs.html>).
 const DEFAULT_GROUP: &str = "/aws/batch/job";
-/// The most that one answer may be asked for
+/// Most events in one answer
 /// (<https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_GetLogEvents.html>).
 const MOST_EVENTS: usize = 10_000;
-/// What a trial's log is called beside its outputs.
+/// Name of a trial's log among its outputs.
 const END: &str = "train.log";
 
-/// What a look at a log has brought.
+/// Result of a look at a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Read {
-    /// Something new.
+    /// There were new lines.
     Lines,
-    /// Nothing new.
+    /// There was nothing new.
     Nothing,
-    /// CloudWatch has no such stream, or has it no more.
+    /// CloudWatch does not have the stream yet, or not any more.
     Missing,
-    /// Whoever reads our output has gone.
+    /// The reader of the command's output has gone.
     Unread,
 }
 
-/// One attempt's log, read as far as it has been printed.
+/// One attempt's log, and how far it has been printed.
 #[derive(Debug)]
 pub(super) struct Stream {
     client: Client,
@@ -56,7 +56,7 @@ impl Stream {
                     return Ok(Read::Unread);
                 }
             }
-            // At the end CloudWatch answers with the token that it was given.
+            // At the end CloudWatch answers with the token of the request.
             let is_end = page.next_forward_token == self.token;
             self.token = page.next_forward_token;
             if is_end || self.token.is_none() {
@@ -77,7 +77,7 @@ impl Stream {
             let events = page.events.unwrap_or_default();
             missing = missing.saturating_sub(events.len());
             pages.push(events);
-            // At the beginning CloudWatch answers with the token that it was given.
+            // At the beginning CloudWatch answers with the token of the request.
             let is_all = page.next_backward_token == token || page.next_backward_token.is_none();
             token = page.next_backward_token;
             if missing == 0 || is_all {
@@ -148,7 +148,8 @@ pub(super) async fn group(found: &Found) -> Result<String, Failure> {
     Ok(group.cloned().unwrap_or_else(|| DEFAULT_GROUP.to_owned()))
 }
 
-/// Prints the end of a trial's log, which lies next to its outputs, or the last lines of that; false where it is not there.
+/// Prints the end of a trial's log from the object among its outputs, or its last lines. Returns false if there is no
+/// such object.
 pub(super) async fn print_end(found: &Found, index: u32, tail: Option<usize>) -> Result<bool, Failure> {
     let key = format!("{}{END}", found.sweep.id.trial_prefix(index));
     let Some(log) = found.read(&key).await? else { return Ok(false) };
@@ -157,7 +158,7 @@ pub(super) async fn print_end(found: &Found, index: u32, tail: Option<usize>) ->
     Ok(true)
 }
 
-/// The last so many lines of a text; all of it where no number is given.
+/// The last so many lines of a text, or all of it if no number is given.
 fn last_lines(text: &[u8], lines: Option<usize>) -> &[u8] {
     let Some(lines) = lines else { return text };
     let whole = text.strip_suffix(b"\n").unwrap_or(text);

@@ -1,4 +1,4 @@
-//! A message of a dead-letter queue: which event it is, and whose.
+//! Reads a message of a dead-letter queue: its event, and the function that the event is for.
 
 use aws_sdk_sqs::types::Message;
 use serde::Deserialize;
@@ -7,18 +7,17 @@ use spotsweep_protocol::functions::FUNCTIONS;
 
 use super::queue::Kind;
 
-/// An event that did not get through.
+/// An event that was not handled.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Letter {
-    /// Name of the function that it is for.
+    /// Name of the event's function.
     pub(super) function: String,
-    /// The event.
     pub(super) event: Value,
-    /// Why it is here.
+    /// Why the event is in the queue.
     pub(super) error: String,
 }
 
-/// What Lambda sends to an on-failure destination
+/// The record that Lambda sends to an on-failure destination
 /// (<https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html>).
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -38,7 +37,7 @@ struct RequestContext {
 }
 
 impl Letter {
-    /// Reads a message; `Err` says why it cannot be redriven.
+    /// Reads a message. `Err` says why it cannot be redriven.
     pub(super) fn read(kind: Kind, message: &Message) -> Result<Self, String> {
         let body = message.body().unwrap_or_default();
         let attribute = |name: &str| {
@@ -55,7 +54,7 @@ impl Letter {
         Ok(letter)
     }
 
-    /// The event, in short.
+    /// A short description of the event.
     pub(super) fn about(&self) -> String {
         let text = |field: &str| self.event[field].as_str();
         match (text("source"), text("detail-type"), text("request")) {
@@ -68,30 +67,30 @@ impl Letter {
     }
 }
 
-/// A record of a function's failure.
+/// Reads the record of a function's failure.
 fn failed(body: &str) -> Result<Letter, String> {
     let record: Record = serde_json::from_str(body)
         .map_err(|error| format!("it is no record of a failed invocation ({error}); delete it by hand"))?;
     let arn = &record.request_context.function_arn;
-    // arn:aws:lambda:REGION:ACCOUNT:function:NAME, with :QUALIFIER behind it or not.
+    // The ARN is `arn:aws:lambda:REGION:ACCOUNT:function:NAME`, with or without `:QUALIFIER`.
     let function = arn.split(':').nth(6).ok_or_else(|| format!("{arn:?} is no function's ARN; delete it by hand"))?;
     let error = format!("{}: {}", record.request_context.condition, message(&record.response_payload));
     Ok(Letter { function: function.to_owned(), event: record.request_payload, error })
 }
 
-/// An event as it was, with the rule and the reason in attributes
+/// Reads an event that was not delivered. The rule and the reason are in attributes
 /// (<https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-rule-dlq.html>).
 fn undelivered(body: &str, attribute: impl Fn(&str) -> Option<String>) -> Result<Letter, String> {
     let event = serde_json::from_str(body).map_err(|error| format!("it is no event ({error}); delete it by hand"))?;
     let rule = attribute("RULE_ARN").ok_or("it does not say of which rule it is; delete it by hand")?;
-    // The rule's name is its function's: one event, one noun.
+    // A rule has the name of its function: one noun for each event.
     let function = rule.rsplit('/').next().unwrap_or_default().to_owned();
     let code = attribute("ERROR_CODE").unwrap_or_else(|| "undelivered".to_owned());
     let error = format!("{code}: {}", attribute("ERROR_MESSAGE").unwrap_or_else(|| "no reason is given".to_owned()));
     Ok(Letter { function, event, error })
 }
 
-/// What a function's error says.
+/// The message in a function's error.
 pub(super) fn message(error: &Value) -> String {
     let said = error["errorMessage"].as_str().map(str::to_owned);
     said.unwrap_or_else(|| if error.is_null() { "without a reason".to_owned() } else { error.to_string() })
@@ -119,7 +118,7 @@ mod tests {
         .to_string()
     }
 
-    /// Function and error, or a part of the reason.
+    /// The expected function and error, or a part of the reason.
     type Read = Result<(&'static str, &'static str), &'static str>;
 
     #[test]

@@ -1,4 +1,4 @@
-//! A dead-letter queue: found by its stack, read once through.
+//! Finds a dead-letter queue by its stack, and reads each of its messages once.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -7,25 +7,25 @@ use aws_sdk_sqs::types::Message;
 use crate::target::Target;
 use spotsweep_protocol::failure::{Context, Failure};
 
-/// How long what is read stays out of others' sight: ten functions take a minute each at most. Then a command that was
-/// killed has lost nothing.
+/// For how many seconds a message that was read is hidden from other readers: ten functions take a minute each at most.
+/// After that time, a killed command has lost nothing.
 const HIDDEN_SECONDS: i32 = 900;
-/// Asks all of SQS's servers; without a wait some are left out, and a queue looks empty that is not.
+/// With a wait SQS asks all its servers. Without one it skips some, and a queue may look empty.
 const WAIT_SECONDS: i32 = 1;
-/// Most that SQS gives at a time.
+/// Most messages in one answer of SQS.
 const BATCH: i32 = 10;
 
 /// The two queues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Events that a function failed on.
+    /// Events on which a function has failed.
     Failed,
-    /// Events that no function could be given.
+    /// Events that could not be delivered to a function.
     Undelivered,
 }
 
 impl Kind {
-    /// Its name in answers.
+    /// The queue's name in answers.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Failed => "failed",
@@ -33,7 +33,7 @@ impl Kind {
         }
     }
 
-    /// The stack's output with its URL.
+    /// Name of the stack's output with the queue's URL.
     fn output(self) -> &'static str {
         match self {
             Self::Failed => "FailedEvents",
@@ -42,7 +42,6 @@ impl Kind {
     }
 }
 
-/// A queue.
 #[derive(Debug)]
 pub(super) struct Queue {
     client: aws_sdk_sqs::Client,
@@ -50,7 +49,7 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// Looks it up in the stack's outputs.
+    /// Finds the queue's URL in the stack's outputs.
     pub(super) async fn find(target: &Target, kind: Kind) -> Result<Self, Failure> {
         let stacks = aws_sdk_cloudformation::Client::new(&target.config);
         let found = stacks.describe_stacks().stack_name(&target.name).send().await;
@@ -67,24 +66,24 @@ impl Queue {
         Ok(Self { client: aws_sdk_sqs::Client::new(&target.config), url: url.to_owned() })
     }
 
-    /// Begins to read it.
+    /// Begins to read the queue.
     pub(super) fn read(&self) -> Reading<'_> {
         Reading { queue: self, batch: VecDeque::new(), seen: BTreeSet::new(), kept: Vec::new() }
     }
 }
 
-/// One way through a queue: each message once, though SQS may give one twice.
+/// One pass over a queue. It returns each message once, although SQS may deliver one twice.
 #[derive(Debug)]
 pub(super) struct Reading<'a> {
     queue: &'a Queue,
     batch: VecDeque<Message>,
     seen: BTreeSet<String>,
-    /// Receipts of what has not been deleted.
+    /// Receipts of the messages that were not deleted.
     kept: Vec<String>,
 }
 
 impl Reading<'_> {
-    /// The next message; `None` when there is no other.
+    /// The next message, or `None` if there is no other one.
     pub(super) async fn next(&mut self) -> Result<Option<Message>, Failure> {
         if self.batch.is_empty() {
             let Queue { client, url } = self.queue;
@@ -104,7 +103,7 @@ impl Reading<'_> {
         Ok(self.batch.pop_front())
     }
 
-    /// Takes a message out of the queue for good.
+    /// Deletes a message from the queue.
     pub(super) async fn delete(&mut self, message: &Message) -> Result<(), Failure> {
         let Queue { client, url } = self.queue;
         let receipt = message.receipt_handle().unwrap_or_default();
@@ -114,7 +113,7 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// Lets others see again what has not been deleted: the next run, and the alarm.
+    /// Makes the messages that were not deleted visible again, for the next run and the alarm.
     pub(super) async fn put_back(self) -> Result<(), Failure> {
         let Queue { client, url } = self.queue;
         for receipt in self.kept {

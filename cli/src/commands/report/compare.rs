@@ -1,4 +1,4 @@
-//! `spotsweep report A B`: two sweeps side by side.
+//! `spotsweep report A B`: compares two sweeps side by side.
 
 use std::collections::BTreeSet;
 
@@ -15,14 +15,14 @@ use crate::{out, show};
 use spotsweep_protocol::failure::{Context, Failure};
 use spotsweep_protocol::words::{dollars, duration, rounded};
 
-/// One of the two.
+/// One of the two sweeps.
 struct Side {
     model: Model,
-    /// Of its best trial.
+    /// Parameters of its best trial.
     parameters: Map<String, Value>,
 }
 
-/// Prints both.
+/// Prints both sweeps.
 pub(super) async fn compare(left: &Found, right: &Found, is_json: bool) -> Result<(), Failure> {
     let sides = [side(left).await?, side(right).await?];
     let json = |side: &Side| {
@@ -84,10 +84,10 @@ fn rows(sides: &[Side; 2]) -> Vec<Vec<String>> {
         }),
     );
     rows.extend([
-        row("attempts", &figure(|model| model.toll.attempts.to_string())),
-        row("interruptions", &figure(|model| model.toll.interruptions.to_string())),
-        row("zone moves", &figure(|model| model.toll.zone_moves.to_string())),
-        row("lost between attempts", &figure(|model| duration(model.toll.seconds_lost))),
+        row("attempts", &figure(|model| model.losses.attempts.to_string())),
+        row("interruptions", &figure(|model| model.losses.interruptions.to_string())),
+        row("zone moves", &figure(|model| model.losses.zone_moves.to_string())),
+        row("lost between attempts", &figure(|model| duration(model.losses.seconds_lost))),
         row("time in containers", &figure(|model| duration(run_seconds(model)))),
         row("time", &figure(|model| duration(model.elapsed(model.look.at)))),
         row("cost", &figure(|model| model.cost.map_or_else(String::new, |(usd, _)| dollars(usd)))),

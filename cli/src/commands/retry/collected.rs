@@ -1,4 +1,4 @@
-//! The checkpoints that are collected of trials that have succeeded.
+//! Finds the collected checkpoints of trials that have succeeded.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use crate::sweeps::Found;
 /// Trials that are looked up at once.
 const AT_ONCE: usize = 16;
 
-/// A GET request of S3's, in us-east-1 (<https://aws.amazon.com/s3/pricing/>).
+/// Price in USD of a GET request to S3 in us-east-1 (<https://aws.amazon.com/s3/pricing/>).
 const GET_USD: f64 = 0.000_000_4;
 
-/// Of each of these trials what is collected of its newest checkpoint, or why there is nothing to go on from.
+/// For each of these trials, what is collected of its newest checkpoint, or why there is nothing to go on from.
 pub(super) async fn look_up(
     found: &Found,
     trials: &BTreeMap<u32, &Trial>,
@@ -42,7 +42,7 @@ pub(super) async fn look_up(
     Ok(looked)
 }
 
-/// `None` where nothing is collected; why not where it is not whole any more.
+/// What is collected of a trial. It is `None` if there is nothing, and an error text if it is not complete any more.
 async fn of_trial(found: &Found, index: u32) -> Result<Option<Result<Collected, String>>, Failure> {
     let prefix = found.sweep.id.trial_prefix(index);
     let Some(record) = found.read(&format!("{prefix}{COLLECTED}")).await? else { return Ok(None) };
@@ -62,13 +62,13 @@ async fn of_trial(found: &Found, index: u32) -> Result<Option<Result<Collected, 
     }))
 }
 
-/// S3's tags of the objects below a prefix, by key.
+/// S3's ETags of the objects below a prefix, by key.
 async fn etags(found: &Found, prefix: &str) -> Result<BTreeMap<String, String>, Failure> {
     let there = all_below(&found.s3(), found.bucket(), prefix).await?.into_iter();
     Ok(there.filter_map(|(key, object)| Some((key, object.e_tag()?.trim_matches('"').to_owned()))).collect())
 }
 
-/// Why no checkpoint is collected of a trial.
+/// Why no checkpoint of a trial is collected.
 fn why_nothing(plan: &Plan, trial: Option<&Trial>) -> String {
     let is_success = trial.is_some_and(|trial| trial.standing() == Standing::Succeeded);
     let left_out = trial.and_then(|trial| trial.end.as_ref()).map(|end| end.outputs.left_out.as_slice());
@@ -87,7 +87,7 @@ fn why_nothing(plan: &Plan, trial: Option<&Trial>) -> String {
     }
 }
 
-/// What it takes to start from these.
+/// What the download of these checkpoints costs, as text.
 pub(super) fn cost(collected: &[Collected]) -> String {
     let files: usize = collected.iter().map(|of| of.files.len()).sum();
     let bytes: u64 = collected.iter().map(Collected::bytes).sum();

@@ -1,5 +1,5 @@
-//! What `retry --continue` starts from: the workspaces that are kept of trials that have ended, or the checkpoints that are
-//! collected of those that have succeeded.
+//! Decides what `retry --continue` starts from: the kept workspaces of ended trials, or the collected checkpoints of
+//! trials that have succeeded.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,16 +14,17 @@ use super::collected;
 use crate::out;
 use crate::sweeps::Found;
 
-/// What is deleted sooner than this is not continued: the new sweep has to be accepted by then.
+/// A workspace that is deleted sooner than this is not continued, because the new sweep must be accepted by then.
 const LEAST: SignedDuration = SignedDuration::from_mins(5);
 
 /// What each trial goes on from, or why it cannot.
 type Each<T> = BTreeMap<u32, Result<T, String>>;
 
-/// Replaces what the trials start from. The kept workspaces where each of them has one, as those have all checkpoints.
+/// Replaces what the trials start from. If each of them has a kept workspace, these are used, because they have all
+/// checkpoints.
 ///
 /// # Errors
-/// A trial of which nothing is kept or collected, with what to do.
+/// Nothing is kept or collected of a trial. The message says what to do.
 pub(super) async fn start(
     found: &Found,
     settings: &Settings,
@@ -60,7 +61,7 @@ pub(super) async fn start(
     }
 }
 
-/// What all of them have.
+/// The values if there is one for each trial.
 fn all<T: Clone>(each: &Each<T>) -> Option<Vec<T>> {
     each.values().map(|of| of.as_ref().ok().cloned()).collect()
 }
@@ -98,8 +99,8 @@ fn from_snapshots(settings: &Settings, plan_gib: Option<u32>, snapshots: Vec<Str
     Settings { workspace: Some(workspace), checkpoints_of: None, ..settings.clone() }
 }
 
-/// Snapshots of other trials have checkpoints of their own: a workspace starts from none of them. One for all trials has
-/// the datasets.
+/// The workspaces do not start from other trials' snapshots, because these have checkpoints. A snapshot for all trials
+/// has the datasets, so it is used.
 fn from_collected(found: &Found, settings: &Settings, indices: &BTreeSet<u32>) -> Settings {
     let mut settings = settings.clone();
     if let Some(Workspace::Volume { start: start @ Start::Snapshots(_), .. }) = &mut settings.workspace {
@@ -109,7 +110,7 @@ fn from_collected(found: &Found, settings: &Settings, indices: &BTreeSet<u32>) -
     Settings { checkpoints_of: Some(indices.iter().map(|index| (id.clone(), *index)).collect()), ..settings }
 }
 
-/// What a retry without --continue starts from: what the trials that it repeats have started from.
+/// What a retry without --continue starts from: the same as the trials that it repeats.
 pub(super) fn again(settings: &Settings, indices: &BTreeSet<u32>) -> Settings {
     let mut settings = settings.clone();
     if let Some(Workspace::Volume { start: Start::Snapshots(snapshots), .. }) = &mut settings.workspace {
@@ -123,7 +124,7 @@ fn picked<T: Clone>(of_all: &[T], indices: &BTreeSet<u32>) -> Vec<T> {
     indices.iter().filter_map(|index| of_all.get(*index as usize).cloned()).collect()
 }
 
-/// What the file says of new volumes.
+/// What the file says about new volumes.
 fn own(settings: &Settings) -> (Option<u32>, Option<InitializationRate>, Keep) {
     match &settings.workspace {
         Some(Workspace::Volume { size_gib, initialization_rate, keep, .. }) => (*size_gib, *initialization_rate, *keep),

@@ -1,4 +1,4 @@
-//! A sweep file that says what another says, but for its trials.
+//! Makes a sweep file that is equal to another one except for its trials.
 
 use serde_json::{Map, Value, json};
 use spotsweep_protocol::claim::{TrialLine, WandbPlace};
@@ -9,17 +9,17 @@ use spotsweep_sweep_file::{
     Start, SweepFile, Workspace,
 };
 
-/// Trials that are all repeats of some parameter sets, so that the new file can say so.
+/// Trials that are all repeats of some parameter sets, so that the new file can use `repeats`.
 #[derive(Debug)]
 pub(super) struct Repeated {
-    /// How many sets there are: the first so many trials.
+    /// Number of sets, which are those of the first trials.
     sets: usize,
     parameter: String,
     values: Vec<Value>,
 }
 
 impl Repeated {
-    /// `None` where a set lacks a repeat that another one has.
+    /// `None` if a set lacks a repeat that another one has.
     pub(super) fn of(trials: &[TrialLine], repeats: &Repeats) -> Option<Self> {
         let parameter = &repeats.parameter;
         let mut values: Vec<Value> = Vec::new();
@@ -42,7 +42,7 @@ impl Repeated {
     }
 }
 
-/// The file's text: a list of trials with what else the original says. It is YAML that could be JSON.
+/// The file's text: a list of trials, and everything else from the original. The YAML is also JSON.
 pub(super) fn text(original: &SweepFile, trials: &[TrialLine], repeated: Option<&Repeated>, comment: &str) -> String {
     let mut text = format!("# {comment}\n");
     let WandbPlace { project, entity } = &original.wandb;
@@ -88,7 +88,7 @@ pub(super) fn text(original: &SweepFile, trials: &[TrialLine], repeated: Option<
     text
 }
 
-/// What stands under `spotsweep:`. Every setting is named here, so that none can be forgotten.
+/// The content of `spotsweep:`. Every setting is named here, so that none can be forgotten.
 fn settings(settings: &Settings) -> Map<String, Value> {
     let Settings {
         job_definition,
@@ -176,12 +176,12 @@ fn workspace_value(workspace: &Workspace) -> Value {
     }
 }
 
-/// As it is written: 0 is EC2's own rate.
+/// The rate as the file has it. 0 is EC2's own rate.
 fn rate(of: Option<InitializationRate>) -> (&'static str, Value) {
     ("initialization_rate", json!(of.map(|rate| rate.unwrap_or(0))))
 }
 
-/// An object of the fields that are there.
+/// An object of the fields that have a value.
 fn present<const N: usize>(fields: [(&str, Value); N]) -> Value {
     let there = fields.into_iter().filter(|(_, value)| !value.is_null());
     Value::Object(there.map(|(key, value)| (key.to_owned(), value)).collect())
@@ -265,7 +265,7 @@ spotsweep:
         let before = parse("before", "v", file.as_bytes()).unwrap();
         let all = lines(&before);
         let pick = |indices: &[usize]| -> Vec<TrialLine> { indices.iter().map(|index| all[*index].clone()).collect() };
-        // Trials 0, 2 and 4 are of the first set; 0 and 1 have the first seed.
+        // Trials 0, 2 and 4 are of the first set. Trials 0 and 1 have the first seed.
         for (indices, values) in [
             (&[0, 1, 2, 3, 4, 5][..], Some(vec![1, 2, 3])),
             (&[0, 2, 4], Some(vec![1, 2, 3])),
@@ -284,7 +284,7 @@ spotsweep:
             let parameters: Vec<_> = picked.iter().map(|line| line.parameters.clone()).collect();
             assert_eq!(after.trials().collect::<Vec<_>>(), parameters, "{text}");
         }
-        // With one seed for all, no repeat differs from another.
+        // With one seed for all, the repeats do not differ from each other.
         let mut same = all;
         for line in &mut same {
             line.parameters.insert("seed".to_owned(), Value::from(7));

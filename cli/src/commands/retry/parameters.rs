@@ -1,4 +1,4 @@
-//! The parameters of the trials that are tried again, with what `--set` changes.
+//! The parameters of the retried trials, with the changes of `--set`.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ pub(super) struct Set {
 impl std::str::FromStr for Set {
     type Err = String;
 
-    /// `name=value`. The value is JSON where it can be read so, and a text elsewhere.
+    /// Parses `name=value`. The value is JSON if it can be read as such, and a text otherwise.
     fn from_str(text: &str) -> Result<Self, String> {
         let (name, value) = text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or("write NAME=VALUE")?;
         let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
@@ -26,10 +26,10 @@ impl std::str::FromStr for Set {
     }
 }
 
-/// Whether each trial has its parameters: those of a search get them when they begin.
+/// Checks that each trial has its parameters. Those of a search get them when they begin.
 ///
 /// # Errors
-/// Trials that never began, with what to do.
+/// Some trials never began. The message says what to do.
 pub(super) fn check_given(plan: &Plan, trials: &[Trial], indices: &BTreeSet<u32>) -> Result<(), Failure> {
     let is_given = |index: &u32| trials.iter().any(|trial| trial.index == *index && trial.suggested.is_some());
     let missing: Vec<String> =
@@ -44,7 +44,7 @@ pub(super) fn check_given(plan: &Plan, trials: &[Trial], indices: &BTreeSet<u32>
     )))
 }
 
-/// The trials' lines of `trials.jsonl`.
+/// Reads the trials' lines of `trials.jsonl`.
 pub(super) fn read(lines: &[u8], indices: &BTreeSet<u32>) -> Result<Vec<TrialLine>, Failure> {
     let lines = (0..).zip(lines.split(|byte| *byte == b'\n')).filter(|(index, _)| indices.contains(index));
     let lines: Result<Vec<TrialLine>, _> = lines.map(|(_, line)| serde_json::from_slice(line)).collect();
@@ -52,7 +52,7 @@ pub(super) fn read(lines: &[u8], indices: &BTreeSet<u32>) -> Result<Vec<TrialLin
     if lines.len() == indices.len() { Ok(lines) } else { Err(Failure::new("trials.jsonl ends before its last trial")) }
 }
 
-/// Replaces values of parameters that each trial has; a name with dots is looked for in groups, too.
+/// Replaces values of parameters that each trial has. A name with dots is also looked up in groups.
 pub(super) fn set(lines: &mut [TrialLine], changes: &[Set]) -> Result<(), Failure> {
     for TrialLine { index, parameters } in lines {
         for Set { name, value } in changes {

@@ -12,10 +12,10 @@ use spotsweep_training_metrics::{Definitions, Lines, Value};
 use super::moments::Interruption;
 use super::saves::Written;
 
-/// A value that is printed so long after its checkpoints were seen to be gone was computed without them.
+/// A value that is printed so many seconds after the checkpoints disappeared was computed without them.
 const AFTER_GONE: f64 = 0.5;
 
-/// One attempt. Times are seconds since the trial began.
+/// One attempt. Times are in seconds since the trial began.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Attempt {
     /// When its command was started.
@@ -29,18 +29,19 @@ pub(super) struct Attempt {
     pub(super) grace: Option<f64>,
     /// Whether anything was written to its folder of checkpoints. It may not have been complete before the end.
     pub(super) has_written: bool,
-    /// Its checkpoints, in the order in which they were complete.
+    /// Its checkpoints, in the order in which they were completed.
     pub(super) saves: Vec<Save>,
-    /// Since when no checkpoint is there any more, while it runs on.
+    /// Since when there is no checkpoint any more although it still runs.
     pub(super) gone: Option<f64>,
-    /// Whether it printed values after that: it still evaluates.
+    /// Whether it printed values after that, so that it still evaluates.
     pub(super) evaluates_without: bool,
-    /// What the control plane had when the attempt was first seen, and the metric whose steps there are this attempt's.
+    /// The metrics in the control plane when the attempt was first seen, and the metric whose steps there are this
+    /// attempt's.
     pub(super) before: Option<BTreeMap<String, Metric>>,
     pub(super) recorded: Option<String>,
     /// What the log says.
     pub(super) said: Said,
-    /// Bytes of the log that are read. It has one line a second or many, and is looked at many times a second.
+    /// Bytes of the log that were read. The log is looked at many times a second, and may be long.
     pub(super) read: u64,
     pub(super) reader: Lines,
 }
@@ -52,16 +53,17 @@ pub(super) struct Save {
     pub(super) at: f64,
     /// The largest step until then.
     pub(super) step: Option<f64>,
-    /// Its files, with their bytes.
+    /// Its files and their sizes in bytes.
     pub(super) files: Vec<(String, u64)>,
 }
 
 /// What the log of an attempt says.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Said {
-    /// The newest checkpoint that it found.
+    /// The newest checkpoint that the attempt found.
     pub(super) found: Option<String>,
-    /// What the runner has put back of earlier versions, and whether another file may be of another version than these.
+    /// Files of which the runner has restored an earlier version, and whether another file may be of another version
+    /// than these.
     pub(super) back: BTreeSet<String>,
     pub(super) may_differ: bool,
     /// The first and the largest step that it recorded.
@@ -82,21 +84,21 @@ pub(super) struct Said {
 }
 
 impl Attempt {
-    /// An attempt of which nothing was seen yet. `metric` is what the sweep file names.
+    /// An attempt of which nothing was seen yet. `metric` is the one that the sweep file names.
     pub(super) fn new(metric: Option<&str>) -> Self {
         Self { reader: Lines::new(metric.map(str::to_owned), Definitions::default()), ..Self::default() }
     }
 
-    /// Takes in the lines that its log has more than before, as it is `now`.
+    /// Reads what was added to its log since the last look at the time `now`.
     ///
     /// # Errors
-    /// Where the log cannot be read. It is read from the same place then.
+    /// The log cannot be read. The next look reads from the same place.
     pub(super) fn follow(&mut self, log: &Path, now: f64) -> io::Result<()> {
         let mut log = File::open(log)?;
         log.seek(SeekFrom::Start(self.read))?;
         let mut new = Vec::new();
         log.read_to_end(&mut new)?;
-        // A line that goes on is read when it has its end.
+        // A line is read when it is complete.
         let end = new.iter().rposition(|byte| matches!(byte, b'\n' | b'\r')).map_or(0, |at| at + 1);
         self.read += end as u64;
         self.take(&String::from_utf8_lossy(&new[..end]), now);
@@ -125,14 +127,14 @@ impl Attempt {
         }
     }
 
-    /// Something was written, and is complete. What the runner restores before the training starts is no save.
+    /// Adds a complete checkpoint. What the runner restores before the training starts does not count.
     pub(super) fn saves(&mut self, Written { at, files }: Written) {
         if self.started.is_some_and(|started| at > started) {
             self.saves.push(Save { at, step: self.said.steps.map(|(_, last)| last), files });
         }
     }
 
-    /// Whether a checkpoint `is_there` now. Where the instance is taken, the folder goes with it.
+    /// Notes whether there is a checkpoint now. When the instance is reclaimed, the folder disappears with it.
     pub(super) fn sees_checkpoints(&mut self, is_there: bool, now: f64) {
         let had_one = !self.saves.is_empty() || self.said.found.is_some();
         let is_training = self.started.is_some() && self.interrupted.is_none() && self.ended.is_none();
@@ -141,7 +143,7 @@ impl Attempt {
         }
     }
 
-    /// What the control plane has of its metrics now: a script that prints no steps may write them to files.
+    /// Takes the metrics that the control plane has now. A script that prints no steps may write them to files.
     pub(super) fn has_recorded(&mut self, metrics: &BTreeMap<String, Metric>) {
         let before = self.before.get_or_insert_with(|| metrics.clone());
         if self.said.steps.is_some() && self.recorded.is_none() {
@@ -161,7 +163,8 @@ impl Attempt {
         }
     }
 
-    /// Seconds from one checkpoint to the next. The first has the imports before it.
+    /// Seconds from each checkpoint to the next. The time to the first one is left out, because it includes the
+    /// imports.
     fn gaps(&self) -> impl Iterator<Item = f64> {
         self.saves.windows(2).map(|pair| pair[1].at - pair[0].at)
     }
@@ -182,15 +185,15 @@ impl Attempt {
     }
 }
 
-/// Seconds between two checkpoints: the median, as one that comes late says nothing of the next. Where no attempt has
-/// two, it is what the first took.
+/// Seconds between two checkpoints. It is the median, because a late one says nothing about the next. If no attempt has
+/// two, it is the time to the first one.
 pub(super) fn interval<'a>(attempts: impl Iterator<Item = &'a Attempt> + Clone) -> Option<f64> {
     let mut gaps: Vec<f64> = attempts.clone().flat_map(Attempt::gaps).collect();
     gaps.sort_by(f64::total_cmp);
     gaps.get(gaps.len() / 2).copied().or_else(|| attempts.filter_map(Attempt::until_first_save).reduce(f64::max))
 }
 
-/// What the runner says. It may follow a progress bar, which ends no line.
+/// The part of a line that the runner has written. It may follow a progress bar, which ends no line.
 fn of_runner(line: &str) -> Option<&str> {
     line.split_once(RUNNER).map(|(_bar, own)| own)
 }
@@ -201,7 +204,7 @@ impl Said {
         self.code.is_some_and(|code| code != 0) || self.rollback.is_some()
     }
 
-    /// Takes in a line of the training; whether an evaluation shows in it.
+    /// Reads a line of the training. Returns whether it shows an evaluation.
     fn take(&mut self, line: &str, reader: &mut Lines) -> bool {
         self.is_evaluating = is_of_evaluation(line);
         self.shows_evaluation |= self.is_evaluating;
@@ -238,7 +241,7 @@ impl Said {
     }
 }
 
-/// Whether a line says that an evaluation is under way: a progress bar named so, or a line without values.
+/// Whether a line shows that an evaluation is running: a progress bar with such a name, or a line without values.
 fn is_of_evaluation(line: &str) -> bool {
     let line = line.to_lowercase();
     let mut words = line.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
@@ -277,7 +280,7 @@ mod tests {
             saves: saves.iter().map(|at| Save { at: *at, ..Save::default() }).collect(),
             ..Attempt::default()
         };
-        // Twenty seconds of imports, then a checkpoint each second, once late.
+        // There are twenty seconds of imports, then a checkpoint each second, and one that is late.
         let first = attempt(1.0, &[21.0]);
         assert_eq!(interval([&first].into_iter()), Some(20.0));
         assert_eq!(interval([&first, &attempt(30.0, &[50.0, 51.0, 52.0, 62.0, 63.0])].into_iter()), Some(1.0));
@@ -291,7 +294,8 @@ mod tests {
                    spotsweep-runner: the grace is over: killing the command\nspotsweep-runner: interrupted: EC2 takes this instance\n";
         let (mut attempt, folder) = (Attempt::new(None), tempfile::tempdir().unwrap());
         let path = folder.path().join("log");
-        // In the middle of a line. What is read is not read again: a look would take longer and longer.
+        // The cut is in the middle of a line. What was read is not read again, because looks would take longer and
+        // longer.
         let (first, second) = log.split_at(log.find("the grace is over").unwrap());
         let (read, rest) = first.split_at(first.rfind('\n').unwrap() + 1);
         for (log, now) in [(first, 5.0), (&format!("{}{rest}{second}", "?".repeat(read.len())), 7.5)] {

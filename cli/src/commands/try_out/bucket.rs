@@ -1,4 +1,4 @@
-//! What the bucket gets of the trial: many scripts leave their model only among their checkpoints.
+//! What the bucket gets of the trial. Many scripts leave their model only among their checkpoints.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -20,25 +20,25 @@ use spotsweep_seal::{CHECKPOINTS, OWN, STORAGE, collected};
 use crate::download::list;
 use crate::show;
 
-/// In a container's root folder, the trial's volume.
+/// The trial's volume in a container's root folder.
 const WORKSPACE: &str = "dltraining";
 /// The runner's own objects among the outputs.
 const OF_RUNNER: [&str; 3] = ["train.log", "metrics.jsonl", COLLECTED];
-/// Looks at a folder that the training changes meanwhile.
+/// How often to look at a folder that the training may change meanwhile.
 const LOOKS: usize = 3;
 
-/// Bytes of files, by their paths.
+/// Sizes of files in bytes, by their paths.
 type Files = BTreeMap<String, u64>;
 
-/// What the bucket has of a trial that has succeeded, or would have.
+/// What the bucket has of a trial that has succeeded. For another trial, what it would have.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Bucket {
-    /// Whether the trial has succeeded. Otherwise this is what would be collected if the training ended now, with success.
+    /// Whether the trial has succeeded. If not, this is what would be collected if the training ended now with success.
     has_succeeded: bool,
     which: Checkpoints,
-    /// Below `$SPOTSWEEP_OUTPUT`.
+    /// Files below `$SPOTSWEEP_OUTPUT`.
     outputs: Files,
-    /// Below `$SPOTSWEEP_CHECKPOINTS`.
+    /// Files below `$SPOTSWEEP_CHECKPOINTS`.
     checkpoints: Files,
     /// What was not collected of a trial that has succeeded, with the reasons.
     left_out: Vec<String>,
@@ -47,16 +47,16 @@ pub(super) struct Bucket {
 /// What the bucket lacks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Lack {
-    /// The trial has succeeded, and there is no file of it, where these checkpoints are collected.
+    /// The trial has succeeded, and none of its files is collected, although these checkpoints are to be.
     NoModel(Checkpoints),
     /// The checkpoint has more bytes than are collected.
     TooLarge { name: String, bytes: u64, most: u64 },
-    /// In the runner's words.
+    /// This file was not collected, for a reason in the runner's words.
     LeftOut(String),
 }
 
 impl Bucket {
-    /// Of a trial that `is_over`, or goes on. None where it has failed, or has no volume now.
+    /// The bucket of a trial that `is_over`, or that goes on. None if it has failed, or has no volume now.
     pub(super) async fn of(
         stack: &Stack,
         sweep: &SweepId,
@@ -69,7 +69,7 @@ impl Bucket {
         Ok(Self::would_get(&stack.jobs().join("attempts"), patterns))
     }
 
-    /// What the bucket has.
+    /// Reads what the bucket has.
     async fn got(stack: &Stack, sweep: &SweepId, which: Checkpoints) -> Result<Option<Self>, Failure> {
         let reader = Reader::new(stack.config(), stack.table().to_owned());
         let trial = reader.trial(sweep, 0).await.context(|| "cannot read the trial")?;
@@ -92,12 +92,12 @@ impl Bucket {
         bucket
     }
 
-    /// What it would get of the container below `attempts` that has a volume.
+    /// What it would get from the container below `attempts` that has a volume.
     fn would_get(attempts: &Path, patterns: &Patterns) -> Option<Self> {
         let containers = fs::read_dir(attempts).into_iter().flatten().flatten();
         let mut volumes = containers.map(|container| container.path().join(WORKSPACE));
         let volume = volumes.find(|volume| volume.join(CHECKPOINTS).is_dir())?;
-        // A file that was there may be gone when it is looked at.
+        // A file may be removed before it is read.
         (0..LOOKS).find_map(|_| Self::on_volume(&volume, patterns).ok())
     }
 
@@ -131,7 +131,7 @@ impl Bucket {
         (self.has_succeeded && has_none).then_some(Lack::NoModel(self.which))
     }
 
-    /// For people, after "collected in the bucket".
+    /// Text for people, after "collected in the bucket".
     pub(super) fn described(&self) -> String {
         let when = if self.has_succeeded { "" } else { ", if the training ended now" };
         let outputs = match self.outputs.len() {
@@ -161,7 +161,7 @@ fn total(files: &Files) -> u64 {
     files.values().sum()
 }
 
-/// What the files of a checkpoint are called together: the folder that has all of them, else the first one.
+/// A name for the files of a checkpoint: the folder that contains all of them, or else the first file.
 fn name(files: &Files) -> String {
     let folders = |path: &String| -> BTreeSet<String> {
         path.match_indices('/').map(|(end, _)| path[..=end].to_owned()).collect()
@@ -180,10 +180,10 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    /// No text, and of no format.
+    /// The content of a file that is no text and has no known format.
     const MODEL: &[u8] = &[255; 50];
 
-    /// What a training has left on its volume, in the order in which it was written.
+    /// What is collected of these files, which a training has written to its volume in this order.
     fn left(files: &[(&str, &[u8])], patterns: &Patterns) -> Bucket {
         let folder = tempfile::tempdir().unwrap();
         let volume = folder.path().join("digits-0").join(WORKSPACE);

@@ -1,4 +1,4 @@
-//! What a script's library has for interruptions.
+//! Which support for interruptions a script's library has.
 
 /// The library that saves a script's checkpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -9,12 +9,12 @@ pub(super) enum Library {
     CatBoost,
     LightGbm,
     XgBoost,
-    /// PyTorch by itself, or another one.
+    /// Plain PyTorch, or another library.
     None,
 }
 
 impl Library {
-    /// Of a script's source.
+    /// Finds the library in a script's source.
     pub(super) fn of(source: &str) -> Self {
         let imports = |name: &str| source.lines().any(|line| imported(line).any(|module| module == name));
         if imports("lightning") || imports("pytorch_lightning") {
@@ -97,7 +97,7 @@ impl Library {
     }
 }
 
-/// The packages that a line imports: `import torch, lightning as L`, `from keras.callbacks import …`.
+/// The packages that a line imports, such as `import torch, lightning as L` or `from keras.callbacks import …`.
 fn imported(line: &str) -> impl Iterator<Item = &str> {
     let line = line.trim_start();
     let from = line.strip_prefix("from ").and_then(|rest| rest.split_whitespace().next());

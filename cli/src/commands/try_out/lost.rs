@@ -1,21 +1,21 @@
-//! Files that a training writes where they are lost with its container.
+//! Finds files that a training writes where they are lost with its container.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// Files that are remembered, and looked at in each place.
+/// Most files that are remembered, and that are looked at in each place.
 const MOST_FILES: usize = 10_000;
-/// What interpreters and libraries write for themselves, and make again.
+/// Folders that interpreters and libraries use for themselves, and make again.
 const OWN: [&str; 6] = ["__pycache__", ".cache", ".config", ".git", ".keras", ".triton"];
-/// At the top of a container these are the trial's volume, and stay.
+/// Folders at the top of a container that are on the trial's volume, and are kept.
 const KEPT: [&str; 2] = ["dltraining", "storage"];
 /// `HOME` in a container of the local stack.
 const HOME: &str = "attempt-home";
-/// The runner's own folder in `/tmp`, with the home of a training that has no other.
+/// Prefix of the runner's own folder in `/tmp`, which is the home of a training without another one.
 const OF_RUNNER: &str = "spotsweep-";
 const HOME_OF_TRAINING: [&str; 2] = ["training", "home"];
-/// Endings of files that are models or checkpoints.
+/// Extensions of models and checkpoints.
 const MODELS: [&str; 14] = [
     "pt",
     "pth",
@@ -32,17 +32,19 @@ const MODELS: [&str; 14] = [
     "ubj",
     "msgpack",
 ];
-/// Endings of models and of much else, and last words of the names of models: LightGBM's `model.txt`, XGBoost's
+/// Extensions that models share with many other files, and the last words in the names of such models: LightGBM's
+/// `model.txt`, XGBoost's
 /// `final_model.json`, `pytorch_model.bin`.
 const MAY_BE_MODELS: [&str; 3] = ["txt", "json", "bin"];
 const MODEL_WORDS: [&str; 4] = ["model", "booster", "weights", "checkpoint"];
 
-/// What was there when attempts ended.
+/// The files that existed when attempts ended.
 #[derive(Debug, Default)]
 pub(super) struct Lost {
-    /// Bytes of each file, by its path as the training writes it: in its folder, `~/…`, `/tmp/…` or `/…`.
+    /// Size of each file in bytes, by its path as the training writes it: relative to its working folder, or as `~/…`,
+    /// `/tmp/…` or `/…`.
     files: BTreeMap<String, u64>,
-    /// What was there at the last look: a training may remove it, or move it to where it is kept.
+    /// The files at the last look. The training may remove them, or move them to a place that is kept.
     now: BTreeMap<String, u64>,
     /// Names of the files that are kept.
     kept: BTreeSet<String>,
@@ -58,7 +60,7 @@ pub(super) struct Group {
 }
 
 impl Lost {
-    /// Looks at what the containers below `attempts` have written, and the machine's own files have not.
+    /// Looks at what the containers below `attempts` have written, without the machine's own files.
     pub(super) fn look(&mut self, attempts: &Path) {
         self.now.clear();
         for entry in fs::read_dir(attempts).into_iter().flatten().flatten() {
@@ -79,7 +81,7 @@ impl Lost {
         }
     }
 
-    /// An attempt ends: what was there at the last look is lost.
+    /// Notes that an attempt has ended: the files of the last look are lost.
     pub(super) fn attempt_ends(&mut self) {
         self.files.append(&mut self.now);
     }
@@ -95,7 +97,7 @@ impl Lost {
         }
     }
 
-    /// Takes in the files at and below `path`; `shown` is what the training calls it, with a slash.
+    /// Adds the files at and below `path`. `shown` is the training's name for it, with a slash at its end.
     fn walk(&mut self, path: &Path, shown: &str) {
         let Ok(found) = path.symlink_metadata() else { return };
         if found.is_file() && found.len() > 0 && self.now.len() < MOST_FILES {
@@ -109,7 +111,7 @@ impl Lost {
         }
     }
 
-    /// The largest first, by the folder that they lie in.
+    /// The files by their folder, largest first.
     pub(super) fn groups(&self) -> Vec<Group> {
         let mut groups: BTreeMap<String, (usize, u64)> = BTreeMap::new();
         for (path, bytes) in &self.files {
@@ -122,7 +124,7 @@ impl Lost {
         groups
     }
 
-    /// Models and checkpoints, of which no file of that name is kept.
+    /// Models and checkpoints that are not also kept under the same name.
     pub(super) fn models(&self) -> Vec<&str> {
         let name = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
         let models = self.files.keys().filter(|path| is_model(&name(path)) && !self.kept.contains(&name(path)));
@@ -130,7 +132,7 @@ impl Lost {
     }
 }
 
-/// Whether a file is a model or a checkpoint, as its name says.
+/// Whether a file is a model or a checkpoint by its name.
 fn is_model(name: &str) -> bool {
     let Some((stem, ending)) = name.rsplit_once('.') else { return false };
     let has_word = || {
@@ -140,10 +142,11 @@ fn is_model(name: &str) -> bool {
     MODELS.contains(&ending) || (MAY_BE_MODELS.contains(&ending) && has_word())
 }
 
-/// `outputs/` of `outputs/a/b`, `~/x/` of `~/x/y`, `/tmp/x/` of `/tmp/x/y`; the whole path where it has no more.
+/// The folder that is shown for a path: `outputs/` for `outputs/a/b`, `~/x/` for `~/x/y`, `/tmp/x/` for `/tmp/x/y`. A
+/// path with fewer parts is shown as a whole.
 fn group(path: &str) -> String {
     let parts: Vec<&str> = path.split('/').collect();
-    // The first is empty where the path is absolute, and `~` in the home.
+    // The first part is empty in an absolute path, and `~` in the home.
     let own = match parts.as_slice() {
         ["", "tmp", ..] => 3,
         ["" | "~", ..] => 2,
@@ -157,7 +160,7 @@ fn names(folder: &Path) -> Vec<String> {
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
-/// A top folder may lead to the volume; no other link is followed.
+/// A top folder may be a link to the volume. No other link is followed.
 fn keep(folder: &Path, kept: &mut BTreeSet<String>) {
     for name in names(folder) {
         let path = folder.join(&name);

@@ -1,15 +1,16 @@
-//! When the training is interrupted, and how.
+//! Decides when the training is interrupted, and how.
 
 use std::fmt;
 
-/// Seconds after the start of the command that count as its first ones: imports, compilation, loading of data.
+/// The first seconds after the start of the command, in which it imports, compiles and loads data.
 const FIRST_SECONDS: f64 = 1.5;
-/// Without a checkpoint for so many seconds, the training is interrupted all the same.
+/// After so many seconds without a checkpoint, the training is interrupted anyway.
 const PATIENCE: f64 = 30.0;
-/// After so many checkpoints of an attempt any moment will do: the right one is shorter than the time between two looks.
+/// After so many checkpoints of an attempt, any moment is used: the right one is shorter than the time between two
+/// looks.
 const MANY: usize = 20;
 
-/// Where in the training an interruption falls.
+/// The moment in the training at which an interruption happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Moment {
     FirstSeconds,
@@ -35,7 +36,7 @@ impl fmt::Display for Moment {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Interruption {
     pub(super) moment: Moment,
-    /// Whether EC2 gives its notice of two minutes; without one the instance is gone at once.
+    /// Whether EC2 gives its notice of two minutes. Without one, the instance ends at once.
     pub(super) with_notice: bool,
 }
 
@@ -43,8 +44,8 @@ const fn interruption(moment: Moment, with_notice: bool) -> Interruption {
     Interruption { moment, with_notice }
 }
 
-/// All of them. The third follows as soon as the training is back after the second. The last falls shortly before a
-/// checkpoint, where the output of the training does not show when it evaluates.
+/// All interruptions. The third one follows as soon as the training is back after the second. The last one happens
+/// shortly before a checkpoint, if the output of the training does not show when it evaluates.
 pub(super) const INTERRUPTIONS: [Interruption; 5] = [
     interruption(Moment::FirstSeconds, true),
     interruption(Moment::BetweenSaves, true),
@@ -53,7 +54,7 @@ pub(super) const INTERRUPTIONS: [Interruption; 5] = [
     interruption(Moment::InEvaluation, false),
 ];
 
-/// What is seen of the attempt under way. Times are seconds since the trial began.
+/// What was seen of the running attempt. Times are in seconds since the trial began.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Seen {
     pub(super) now: f64,
@@ -67,7 +68,7 @@ pub(super) struct Seen {
     pub(super) is_evaluating: bool,
     /// Whether its output ever showed that it evaluates.
     pub(super) shows_evaluation: bool,
-    /// Seconds between two checkpoints, as far as it is known.
+    /// Seconds between two checkpoints, if known.
     pub(super) interval: Option<f64>,
 }
 
@@ -77,14 +78,14 @@ impl Seen {
         self.started.map(|started| self.saves.last().copied().unwrap_or(started))
     }
 
-    /// So many seconds after that, the training is interrupted in any case.
+    /// After so many more seconds, the training is interrupted in any case.
     fn patience(&self) -> f64 {
         PATIENCE.max(self.interval.unwrap_or(0.0) * 2.0)
     }
 }
 
 impl Interruption {
-    /// What the training has to do before it is interrupted, and for how many more seconds that is waited for at most.
+    /// What the training has to do before it is interrupted, and for how many more seconds at most that is waited for.
     pub(super) fn waits_for(self, seen: &Seen) -> (&'static str, f64) {
         let Some(since) = seen.since() else { return ("the training to start", f64::INFINITY) };
         let what = match self.moment {
@@ -99,7 +100,7 @@ impl Interruption {
         (what, since + seen.patience() - seen.now)
     }
 
-    /// The interruption with the moment that it is now, if this is its time.
+    /// The interruption with its present moment, if its time has come.
     pub(super) fn due(self, seen: &Seen) -> Option<Self> {
         let (started, since) = (seen.started?, seen.since()?);
         let passed = |share: f64| seen.interval.is_some_and(|interval| seen.now - since >= interval * share);
@@ -110,7 +111,7 @@ impl Interruption {
         let is_due = match self.moment {
             Moment::FirstSeconds => has_begun,
             Moment::BetweenSaves => (has_saved && passed(0.5)) || is_frequent || is_overdue,
-            // Before that, the files appear that the volume has.
+            // Before that, the volume's files appear.
             Moment::WhileSaving => (seen.is_saving && has_begun) || is_overdue,
             Moment::InEvaluation if seen.is_evaluating => true,
             Moment::InEvaluation | Moment::BeforeSave => {

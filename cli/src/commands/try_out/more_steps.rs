@@ -1,10 +1,10 @@
-//! How long a script is to train: the argument that says so.
+//! Finds the argument that says how long a script trains, and changes it.
 
 use serde_json::{Map, Value};
 
 use super::one_trial::OneTrial;
 
-/// What trainings count.
+/// Names of what trainings count.
 const STEPS: [&str; 11] = [
     "epoch",
     "step",
@@ -18,17 +18,17 @@ const STEPS: [&str; 11] = [
     "generation",
     "estimator",
 ];
-/// Words beside them in the name of how many there are to be: `--num_train_epochs`, `--max-steps`, `n_iter`. Others make
-/// it another number: `--save_steps`, `--warmup-epochs`.
+/// Words that such a name has besides, if it is the total number: `--num_train_epochs`, `--max-steps`, `n_iter`. Other
+/// words make it another number: `--save_steps`, `--warmup-epochs`.
 const HOW_MANY: [&str; 11] =
     ["n", "nb", "no", "num", "number", "max", "total", "train", "training", "boost", "boosting"];
-/// So long a training is to be, in seconds, for all interruptions to find their moment.
+/// Seconds that a training needs for all interruptions to happen at their moments.
 const WANTED_SECONDS: f64 = 300.0;
 
 /// An argument that says how long a script trains.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Steps {
-    /// Its name, without hyphens before it.
+    /// Its name, without hyphens in front of it.
     pub(super) name: String,
     pub(super) value: u64,
     place: Place,
@@ -36,17 +36,17 @@ pub(super) struct Steps {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Place {
-    /// A word of the command: `--epochs=3`, or the word after `--epochs`.
+    /// It is a word of the command: `--epochs=3`, or the word after `--epochs`.
     Word(usize),
-    /// A parameter of the trial.
+    /// It is a parameter of the trial.
     Parameter,
-    /// A default in the script.
+    /// It is a default in the script.
     Default,
 }
 
 impl Steps {
-    /// The argument of `trial`, whose scripts have the text `source`. Of several, the one with the `last` step that was
-    /// seen, or with that of the next one, as steps may count from 0.
+    /// Finds the argument of `trial`, whose scripts have the text `source`. If there are several, it is the one whose
+    /// value is the `last` step that was seen, or the next step, because steps may count from 0.
     pub(super) fn of(trial: &OneTrial, source: &str, last: Option<f64>) -> Option<Self> {
         let found = in_command(&trial.command).chain(in_parameters(&trial.parameters)).chain(in_source(source));
         let found: Vec<Self> = found.filter(|steps| steps.value > 0 && is_how_many(&steps.name)).collect();
@@ -79,13 +79,13 @@ impl Steps {
         trial
     }
 
-    /// Whether the command itself says it.
+    /// Whether the argument is in the command itself.
     pub(super) fn is_in_command(&self) -> bool {
         self.place != Place::Parameter
     }
 }
 
-/// `--epochs 3`, `--epochs=3`, and `epochs=3` as Hydra has it.
+/// Finds `--epochs 3`, `--epochs=3`, and `epochs=3` as Hydra has it.
 fn in_command(command: &[String]) -> impl Iterator<Item = Steps> {
     command.iter().enumerate().filter_map(|(at, word)| {
         let (name, value, at) = match word.split_once('=') {
@@ -103,8 +103,8 @@ fn in_parameters(parameters: &Map<String, Value>) -> impl Iterator<Item = Steps>
     })
 }
 
-/// `add_argument("--epochs", type=int, default=30)`, and others of the kind: a name in quotes, and `default=` in the rest
-/// of the same call.
+/// Finds `add_argument("--epochs", type=int, default=30)` and similar calls: a name in quotes, and `default=` in the
+/// rest of the same call.
 fn in_source(source: &str) -> impl Iterator<Item = Steps> {
     source.match_indices("--").filter_map(|(at, _)| {
         let quote = source[..at].chars().next_back().filter(|c| matches!(c, '"' | '\''))?;
@@ -115,7 +115,7 @@ fn in_source(source: &str) -> impl Iterator<Item = Steps> {
     })
 }
 
-/// What is before the bracket that ends a call.
+/// The text before the bracket that ends a call.
 fn rest_of_call(text: &str) -> &str {
     let mut depth = 0;
     let end = text.char_indices().find(|(_, c)| {
@@ -129,13 +129,13 @@ fn rest_of_call(text: &str) -> &str {
     &text[..end.map_or(text.len(), |(end, _)| end)]
 }
 
-/// `3`, `1_000` or `3.0`.
+/// Parses `3`, `1_000` or `3.0`.
 fn whole(text: &str) -> Option<u64> {
     let text = text.replace('_', "");
     text.strip_suffix(".0").unwrap_or(&text).parse().ok()
 }
 
-/// Whether a name says how many steps there are to be: `epochs`, `max_steps`, `numEpochs`, `trainer.max_epochs`.
+/// Whether a name is of a total number of steps: `epochs`, `max_steps`, `numEpochs`, `trainer.max_epochs`.
 fn is_how_many(name: &str) -> bool {
     let own = name.rsplit('.').next().unwrap_or(name);
     let mut words = String::new();

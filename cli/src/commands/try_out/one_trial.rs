@@ -1,4 +1,4 @@
-//! The sweep of one trial that is tried.
+//! Makes the sweep with the one trial that is tried.
 
 use std::path::Path;
 use std::{env, fs};
@@ -10,7 +10,7 @@ use spotsweep_sweep_file::{Goal, SweepFile};
 /// The trial that is tried.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct OneTrial {
-    /// What the file or the caller has as its command.
+    /// The command of the file or of the caller.
     pub(super) command: Vec<String>,
     pub(super) parameters: Map<String, Value>,
     /// Which of its files are collected.
@@ -57,12 +57,13 @@ impl OneTrial {
     }
 }
 
-/// The caller's programs and packages: the local stack's own Python comes first in the PATH of its jobs.
+/// Variables that lead to the caller's programs and packages. Without them the local stack's own Python would come
+/// first in the PATH of its jobs.
 const OWN: [&str; 6] = ["PATH", "VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH"];
 
 /// The command in the caller's environment.
 fn in_own_environment(command: Vec<String>, variable: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
-    // `$` would begin a macro.
+    // A `$` would begin a macro.
     let own =
         OWN.iter().filter_map(|name| Some(format!("{name}={}", variable(name)?))).filter(|own| !own.contains('$'));
     ["/usr/bin/env".to_owned()].into_iter().chain(own).chain(command).collect()

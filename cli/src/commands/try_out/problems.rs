@@ -1,4 +1,4 @@
-//! What is wrong with an interrupted training, with how to fix it.
+//! Finds what is wrong with an interrupted training, and how to fix it.
 
 use spotsweep_protocol::claim::Checkpoints;
 
@@ -8,17 +8,16 @@ use super::starts::{Start, numbered};
 use super::trial::Trial;
 use crate::show;
 
-/// A training that runs on for so many seconds after its checkpoints are gone has not only cleaned up at its end.
+/// A training that runs on for so many seconds without its checkpoints has not just cleaned up at its end.
 const LONG_WITHOUT: f64 = 2.0;
 
-/// A problem.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Problem {
     pub(super) what: String,
     pub(super) fix: String,
 }
 
-/// Where the output has no line that looks like an error.
+/// Used if no line of the output looks like an error.
 const IN_THE_LOG: &str = "its log says why";
 
 fn problem(what: String, fix: &str) -> Option<Problem> {
@@ -40,7 +39,7 @@ impl Trial {
             && repeated.is_none_or(|repeated| repeated > 1.0)
     }
 
-    /// What is wrong, the worst first.
+    /// The problems, worst first.
     pub(super) fn problems(&self) -> Vec<Problem> {
         let found = [
             self.refused(),
@@ -59,7 +58,7 @@ impl Trial {
         found.into_iter().flatten().collect()
     }
 
-    /// The first attempt that failed on its checkpoint, where none goes on from one.
+    /// The first attempt that failed on its checkpoint, if no attempt goes on from one.
     fn refusing(&self) -> Option<usize> {
         let place = self.starts.iter().position(|start| *start == Start::Failed)?;
         (!self.starts.contains(&Start::GoesOn)).then_some(place)
@@ -99,7 +98,8 @@ impl Trial {
         )
     }
 
-    /// A checkpoint that was there, and was not found. One that the training has removed is a problem of its own.
+    /// The problem that the training did not find a checkpoint. If the training has removed it, that is another
+    /// problem.
     fn lost(&self) -> Option<Problem> {
         let is_lost = |place: &usize| self.starts[*place] == Start::Lost && !self.is_removed();
         let place = (0..self.attempts.len()).find(is_lost)?;
@@ -142,14 +142,14 @@ impl Trial {
 
     fn forgotten(&self) -> Option<Problem> {
         let what = "the training has checkpoints, and starts from its beginning all the same";
-        self.starts.contains(&Start::Anew).then(|| problem(what.to_owned(), self.library.how_to_resume()))?
+        self.starts.contains(&Start::FromBeginning).then(|| problem(what.to_owned(), self.library.how_to_resume()))?
     }
 
-    /// Checkpoints whose numbers are smaller than those that were there before. A rollback is a problem of its own, and so
-    /// is a training that starts from its beginning: it writes small numbers again.
+    /// The problem that checkpoints have smaller numbers than earlier ones. A rollback is another problem, and so is a
+    /// training that starts from its beginning, which writes small numbers again.
     fn went_back(&self) -> Option<Problem> {
         let has_rollback = self.attempts.iter().any(|attempt| attempt.said.rollback.is_some());
-        if has_rollback || self.starts.contains(&Start::Anew) {
+        if has_rollback || self.starts.contains(&Start::FromBeginning) {
             return None;
         }
         let mut largest: Option<(&str, u64, &str)> = None;
@@ -188,7 +188,7 @@ impl Trial {
         )
     }
 
-    /// What the bucket lacks. A model that is lost with the container is a problem of its own.
+    /// The problem that the bucket lacks something. A model that is lost with the container is another problem.
     fn uncollected(&self) -> Option<Problem> {
         let (what, fix) = match self.bucket.as_ref()?.lack()? {
             Lack::NoModel(_) if !self.lost.is_empty() => return None,
@@ -280,11 +280,11 @@ mod tests {
         assert_eq!((trial.repeated(0), trial.repeated(1)), (None, Some(0.0)));
         let verdict = verdict(&trial.facts());
         assert_eq!(verdict.answer, Answer::NotProven, "one of five interruptions");
-        // 10 and 20 s are lost, and 223 s until it trains again.
+        // The interruptions lose 10 and 20 s, and it takes 223 s until the trial trains again.
         let expected = 1.0 + 1.0372 * 238.0 / 3600.0;
         assert!((trial.billed_hours(verdict.on_spot, 10.0).unwrap_or_default() - expected).abs() < 1e-9);
         assert_eq!(trial.billed_hours(OnSpot::Unknown, 10.0), None);
-        assert!(trial.billed_hours(OnSpot::StartsAnew, 10.0) > Some(1000.0), "ten hours in one piece");
+        assert!(trial.billed_hours(OnSpot::StartsOver, 10.0) > Some(1000.0), "ten hours in one piece");
     }
 
     #[test]
@@ -330,7 +330,7 @@ mod tests {
 
     #[test]
     fn a_training_that_removes_its_checkpoints_early_is_named() {
-        // Seconds that it runs on without them, and whether it still evaluates.
+        // For how many seconds it runs on without them, and whether it still evaluates.
         let removing = |seconds: f64, evaluates: bool| {
             let mut attempt = attempt("", (1.0, 5.0), &[10.0]);
             attempt.interrupted = None;

@@ -1,4 +1,4 @@
-//! What would prove that a training goes on, where it was not seen: another try.
+//! Suggests another try that would prove that a training goes on, if that was not seen.
 
 use super::TryOut;
 use super::attempt::Attempt;
@@ -9,13 +9,13 @@ use super::verdict::Gap;
 use super::watch::End;
 use crate::commands::local::quoted;
 
-/// A notice that leaves most trainings the time to save, and is over soon.
+/// A notice that gives most trainings enough time to save, and ends soon.
 const SHORT_NOTICE: u16 = 15;
-/// The shortest notice, and the usual one.
+/// The shortest notice, and the default one.
 pub(super) const NOTICES: (u16, u16) = (5, 120);
-/// Of a training's seconds, what its notice may take.
+/// Largest share of a training's time that its notice may take.
 const OF_TRAINING: f64 = 0.25;
-/// The usual limit, in seconds.
+/// The default limit, in seconds.
 pub(super) const LIMIT: u32 = 900;
 
 /// A try that was made.
@@ -32,7 +32,7 @@ pub(super) struct Made<'a> {
 }
 
 impl<'a> Made<'a> {
-    /// The try of `trial`, whose scripts have the text `source`, that has shown `seen`.
+    /// The try of `trial`, whose scripts have the text `source`. It has shown `seen`.
     pub(super) fn new(
         (args, notice): (&'a TryOut, u16),
         (trial, source): (&'a OneTrial, &str),
@@ -44,8 +44,8 @@ impl<'a> Made<'a> {
         Self { args, trial, notice, steps, seconds, end }
     }
 
-    /// The same with more steps and a short notice, for a training that was over too soon; with a shorter notice, where
-    /// no argument for the steps was found. `None` where neither is left.
+    /// The same trial with more steps and a short notice, for a training that ended too soon. If no argument for the
+    /// steps was found, only the notice is shorter. `None` if neither is possible.
     pub(super) fn for_longer(&self) -> Option<(OneTrial, u16)> {
         let share = (self.seconds * OF_TRAINING).clamp(f64::from(NOTICES.0), f64::from(SHORT_NOTICE)) as u16;
         match &self.steps {
@@ -60,7 +60,7 @@ impl<'a> Made<'a> {
         self.seconds
     }
 
-    /// What is changed for it: `--epochs 150 in place of 30`.
+    /// What is changed in it, such as `--epochs 150 in place of 30`.
     pub(super) fn change(&self) -> String {
         self.steps.as_ref().map_or_else(String::new, |steps| {
             format!("{} {} in place of {}, and ", steps.name, steps.enough(self.seconds), steps.value)
@@ -157,7 +157,7 @@ impl<'a> Made<'a> {
     }
 }
 
-/// A word as a POSIX shell reads it back, in quotes where it needs them.
+/// A word for a POSIX shell, in quotes if it needs them.
 fn shell_word(word: &str) -> String {
     let is_plain =
         |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | '=' | ',' | ':' | '+' | '@' | '%');
@@ -176,7 +176,7 @@ mod tests {
         own: TryOut,
     }
 
-    /// The proof of a gap for a try with these arguments, of a training of 60 s that ends as `end` says.
+    /// The proof for a gap of a try with these arguments, of a training of 60 s that ends as `end` says.
     fn proof(arguments: &str, source: &str, end: End, gap: &Gap) -> String {
         let args = Arguments::parse_from(arguments.split(' ')).own;
         let trial = OneTrial::new(None, &args.command);

@@ -1,4 +1,4 @@
-//! The table of interruptions, the problems, and what is not proven.
+//! Prints the table of interruptions, the problems, and what is not proven.
 
 use spotsweep_protocol::failure::{Context, Failure};
 use spotsweep_protocol::words::{counted, figure};
@@ -13,13 +13,13 @@ use super::verdict::{Answer, Verdict, verdict};
 use super::watch::{End, Outcome};
 use crate::{out, show};
 
-/// So many billed hours for each useful one are as good as none.
+/// With more billed hours than these for each useful one, the training never ends.
 const NEVER: f64 = 1000.0;
-/// Places with lost files that are listed.
+/// Most places with lost files that are listed.
 const MOST_LOST: usize = 8;
 
-/// Prints what was seen, and the problems of an `earlier` try of the same script that are not among its own. What was
-/// seen proves that the training goes on, or not.
+/// Prints what was seen, and those problems of an `earlier` try of the same script that this one does not have. Returns
+/// what was proven.
 pub(super) fn print(
     trial: &Trial,
     outcome: &Outcome,
@@ -47,7 +47,7 @@ pub(super) fn print(
     let gaps: Vec<(String, String)> = gaps.iter().map(|gap| made.explain(gap)).collect();
     for (place, (what, proof)) in gaps.iter().enumerate() {
         text.push_str(&format!("not proven: {}\n", show::line(what)));
-        // One command may show several things.
+        // One command may prove several things.
         if gaps.get(place + 1).is_none_or(|(_, next)| next != proof) {
             text.push_str(&format!("  → {}\n", show::line(proof)));
         }
@@ -60,7 +60,7 @@ pub(super) fn print(
     Ok(answer)
 }
 
-/// What an hour costs, as far as it was seen.
+/// What an hour costs, as far as it is known.
 fn expected(billed: Option<f64>, hours: f64) -> String {
     let record = "with as many interruptions as in the record of docs/replay.md";
     match billed {
@@ -74,7 +74,7 @@ fn expected(billed: Option<f64>, hours: f64) -> String {
     }
 }
 
-/// What is lost with the container, at most some of it.
+/// Some of what is lost with the container.
 fn lost(outcome: &Outcome) -> String {
     let groups = outcome.lost.groups();
     if groups.is_empty() {

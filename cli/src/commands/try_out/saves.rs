@@ -1,4 +1,4 @@
-//! When a training writes to its folder of checkpoints, and whether what it wrote stays there.
+//! Finds out when a training writes to its folder of checkpoints, and whether what it wrote stays there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File as OpenFile};
@@ -6,21 +6,21 @@ use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Unchanged for so many seconds, a checkpoint is complete.
+/// A checkpoint is complete when it has not changed for so many seconds.
 const QUIET: f64 = 0.7;
-/// A training whose checkpoints follow each other without such a pause has saved by now.
+/// If checkpoints follow each other without such a pause for so many seconds, the training has saved.
 const NO_PAUSE: f64 = 3.0;
-/// So many new files in that time are checkpoints; fewer may be one that takes long.
+/// So many new files in that time are checkpoints. Fewer may be one that takes long.
 const SEVERAL: usize = 2;
-/// Files that are looked at.
+/// Most files that are looked at.
 const MOST_FILES: usize = 10_000;
-/// So many bytes at the beginning and at the end of a file show whether its next version goes on from it.
+/// Bytes at the beginning and at the end of a file that show whether its next version begins with it.
 const SAMPLE_BYTES: usize = 4096;
 
-/// Files, bytes, and the newest change.
+/// Number of files, their bytes, and the newest change.
 type State = (usize, u64, Option<SystemTime>);
 
-/// One file at a look.
+/// One file at one look.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct File {
     bytes: u64,
@@ -31,13 +31,13 @@ struct File {
 /// Files by their paths below the folder of checkpoints.
 type Files = BTreeMap<String, File>;
 
-/// The first and the last bytes of the first so many bytes of a file. `None` where it is gone, or shorter.
+/// The first and the last bytes of the beginning of a file. `None` if the file does not exist or is shorter.
 type Sample = Option<(Vec<u8>, Vec<u8>)>;
 
 /// Reads the sample of the first so many bytes of a file.
 type ReadSample<'a> = &'a dyn Fn(&str, u64) -> Sample;
 
-/// Looks at the folder again and again.
+/// Looks at the folder repeatedly.
 #[derive(Debug, Default)]
 pub(super) struct Saves {
     last: Option<State>,
@@ -45,19 +45,19 @@ pub(super) struct Saves {
     busy: Option<(f64, State)>,
     /// When the last change was seen, of a checkpoint that is not complete yet.
     changed: Option<f64>,
-    /// What is there now, and what was there when a checkpoint was complete the last time.
+    /// The files now, and those when a checkpoint was last complete.
     files: Files,
     complete: Files,
     /// Samples of the complete files.
     samples: BTreeMap<String, Sample>,
-    /// Files that were appended to from one checkpoint to the next: logs, which say nothing of whether a checkpoint is
-    /// there.
+    /// Files that were appended to from one checkpoint to the next. They are logs, which do not show whether there is a
+    /// checkpoint.
     logs: BTreeSet<String>,
-    /// The others that were complete, the last time that there were any.
+    /// The other files that were complete, when there last were any.
     states: BTreeSet<String>,
 }
 
-/// What a look has shown.
+/// Result of a look.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Look {
     Quiet,
@@ -65,12 +65,12 @@ pub(super) enum Look {
     Complete(Written),
 }
 
-/// A checkpoint that is complete, or logs that are not known to be logs yet.
+/// A complete checkpoint, or logs that are not recognized as such yet.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Written {
-    /// Since when.
+    /// Since when it is complete.
     pub(super) at: f64,
-    /// The files that were written since the one before, with their bytes.
+    /// The files that were written since the previous one, with their bytes.
     pub(super) files: Vec<(String, u64)>,
 }
 
@@ -84,7 +84,7 @@ enum Pace {
 }
 
 impl Saves {
-    /// Looks `now`, in seconds.
+    /// Looks at the time `now`, in seconds.
     pub(super) fn look(&mut self, folders: &[PathBuf], now: f64) -> Look {
         let mut files = Files::new();
         folders.iter().for_each(|folder| add(folder, "", &mut files));
@@ -101,18 +101,18 @@ impl Saves {
             Pace::Writing => Look::Writing,
             Pace::Complete(at) => {
                 let files = self.written(read);
-                // To write to a log, or to remove an old checkpoint, saves nothing.
+                // A write to a log or the removal of an old checkpoint is no save.
                 if files.is_empty() { Look::Quiet } else { Look::Complete(Written { at, files }) }
             }
         }
     }
 
-    /// Whether all that a training could start from was there, and is gone.
+    /// Whether everything from which a training could start was removed.
     pub(super) fn are_removed(&self) -> bool {
         !self.states.is_empty() && self.files.keys().all(|name| self.logs.contains(name))
     }
 
-    /// What was written since this was asked before, but for logs.
+    /// What was written since the last call, except for logs.
     fn written(&mut self, read: ReadSample<'_>) -> Vec<(String, u64)> {
         let mut written = Vec::new();
         for (name, file) in &self.files {
@@ -161,8 +161,8 @@ impl Saves {
         }
     }
 
-    /// A change: a part of a checkpoint, or one of many that follow each other. Those are written again in place, or have
-    /// new files, and one that takes long grows.
+    /// Notes a change, which may be a part of a checkpoint, or one of many checkpoints that follow each other. Many
+    /// either rewrite files or add new ones, and one that takes long grows.
     fn without_pause(&mut self, state: State, now: f64) -> Pace {
         let (since, then) = *self.busy.get_or_insert((now, state));
         if now - since < NO_PAUSE {
@@ -173,7 +173,7 @@ impl Saves {
     }
 }
 
-/// Adds the files below `folder`, whose path below the folder of checkpoints is `shown`, with a slash.
+/// Adds the files below `folder`. Its path below the folder of checkpoints is `shown`, with a slash at its end.
 fn add(folder: &Path, shown: &str, files: &mut Files) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let Ok(found) = entry.metadata() else { continue };
@@ -236,7 +236,7 @@ mod tests {
     fn a_log_is_no_checkpoint_that_stays() {
         let mut saves = Saves::default();
         let mut now = 0.0;
-        // The inode and the content of each file; looked at until nothing changes.
+        // Each file has an inode and a content. The folder is looked at until nothing changes.
         let mut look = |named: &[(&str, u64, &str)]| {
             let mut written = Vec::new();
             for _ in 0..3 {
@@ -257,7 +257,8 @@ mod tests {
         let all = || ["b/w.h5", "log.csv", "model.txt"].map(str::to_owned).to_vec();
         assert_eq!(look(&[]), (vec![], false), "nothing was there");
         assert_eq!(look(&[("b/w.h5", 1, "111"), ("log.csv", 2, "a"), ("model.txt", 3, "1 1")]), (all(), false));
-        // One is renamed to its name, one is appended to, and one is written again in place, with more than before.
+        // One file is renamed to its name, one is appended to, and one is rewritten in place, with more bytes than
+        // before.
         let states = vec!["b/w.h5".to_owned(), "model.txt".to_owned()];
         assert_eq!(look(&[("b/w.h5", 4, "1111"), ("log.csv", 2, "ab"), ("model.txt", 3, "2 2 2")]), (states, false));
         assert_eq!(look(&[("log.csv", 2, "ab"), ("model.txt", 3, "2 2 2")]), (vec![], false), "one is left");

@@ -1,8 +1,9 @@
-//! How each attempt began: after the steps of its checkpoint, or with the first one again.
+//! Decides how each attempt began: after the steps of its checkpoint, or with the first step again.
 
 use super::attempt::{Attempt, Save};
 
-/// A value so near to another one, as a share of what lies between the first and the last value, goes on from it.
+/// A value goes on from another one if it is at most this share of the distance between the first and the last value
+/// away from it.
 const NEAR: f64 = 1.0 / 3.0;
 /// A checkpoint that is so many times as large as the first one grows with the steps.
 const GROWN: f64 = 1.1;
@@ -10,29 +11,30 @@ const GROWN: f64 = 1.1;
 /// How an attempt began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Start {
-    /// No checkpoint was there, and none had been.
+    /// There was no checkpoint, and there had been none before.
     Fresh,
     /// It ended before it showed anything.
     Unseen,
-    /// It found no checkpoint, though one had been there.
+    /// It found no checkpoint, although there had been one.
     Lost,
     /// It failed on its checkpoint, before any step.
     Failed,
-    /// After the steps of its checkpoint.
+    /// It went on after the steps of its checkpoint.
     GoesOn,
-    /// The same, but a part of its checkpoint was of an earlier version than the rest: steps may go on without the weights.
+    /// It went on, but a part of its checkpoint was of an earlier version than the rest. So the steps may go on without
+    /// the weights.
     Mixed,
-    /// With the first step again.
-    Anew,
+    /// It began with the first step again.
+    FromBeginning,
     /// No attempt before it had come further than the first step.
     FirstStep,
     /// It trained, and printed no step.
     NoStep,
-    /// Its steps fit neither.
+    /// Its steps fit neither case.
     Unclear,
 }
 
-/// How each of them began. `metric` is what the sweep file names.
+/// How each attempt began. `metric` is the one that the sweep file names.
 pub(super) fn starts(attempts: &[Attempt], metric: Option<&str>) -> Vec<Start> {
     let mut starts: Vec<Start> = (0..attempts.len()).map(|place| start(attempts, place, metric)).collect();
     let begins_again = |place: usize| {
@@ -40,9 +42,9 @@ pub(super) fn starts(attempts: &[Attempt], metric: Option<&str>) -> Vec<Start> {
         first.zip(origin).is_some_and(|((first, _), (origin, _))| first <= origin)
     };
     let counts_from_each_start = (0..starts.len()).any(|place| starts[place] == Start::GoesOn && begins_again(place));
-    // Only what it saves shows where such a script is.
+    // Such a script shows its progress only by what it saves.
     for (place, (start, attempt)) in starts.iter_mut().zip(attempts).enumerate() {
-        if counts_from_each_start && *start == Start::Anew && attempt.saves.is_empty() {
+        if counts_from_each_start && *start == Start::FromBeginning && attempt.saves.is_empty() {
             *start = Start::Unseen;
         }
         if *start == Start::GoesOn && is_mixed(&attempts[..place], attempt) {
@@ -79,18 +81,18 @@ fn start(attempts: &[Attempt], place: usize, metric: Option<&str>) -> Start {
     } else if first > origin {
         Start::Unclear
     } else if !checkpoint_goes_on(before, attempt) {
-        Start::Anew
+        Start::FromBeginning
     } else {
         // Some libraries count the steps since the start of the process, such as XGBoost.
         match metrics_go_on(before, attempt, metric) {
             Some(true) => Start::GoesOn,
-            Some(false) => Start::Anew,
+            Some(false) => Start::FromBeginning,
             None => Start::Unclear,
         }
     }
 }
 
-/// Whether the runner has put an earlier version of a file back, and not of all files that the last save before wrote.
+/// Whether the runner has restored an earlier version of some files, but not of all that the last save before wrote.
 fn is_mixed(before: &[Attempt], attempt: &Attempt) -> bool {
     let back = &attempt.said.back;
     let is_back = |file: &str| {
@@ -103,7 +105,7 @@ fn is_mixed(before: &[Attempt], attempt: &Attempt) -> bool {
 }
 
 /// Whether an attempt before the one at `place` has left a checkpoint: one that was found, or a file of a kind that was
-/// found. What else is written may be logs. After a rollback, none may be left.
+/// found. Other files may be logs. After a rollback, there may be none.
 fn had_checkpoint(attempts: &[Attempt], place: usize) -> bool {
     let before = &attempts[..place];
     if before.iter().any(|attempt| attempt.said.rollback.is_some()) {
@@ -115,8 +117,8 @@ fn had_checkpoint(attempts: &[Attempt], place: usize) -> bool {
     before.iter().any(|attempt| attempt.said.found.is_some() || attempt.saves.iter().any(has_left))
 }
 
-/// The first step that any of the attempts has shown, and the step of their newest checkpoint; their last one, where
-/// none was seen to save.
+/// The first step that any of the attempts has shown, and the step of their newest checkpoint. If none was seen to
+/// save, it is their last step.
 pub(super) fn steps_before(before: &[Attempt]) -> Option<(f64, f64)> {
     let steps = || before.iter().filter_map(|attempt| attempt.said.steps);
     let origin = steps().map(|(first, _)| first).reduce(f64::min)?;
@@ -125,15 +127,15 @@ pub(super) fn steps_before(before: &[Attempt]) -> Option<(f64, f64)> {
     Some((origin, reached))
 }
 
-/// The last number of a checkpoint's name, and what is before it.
+/// The last number in a checkpoint's name, and the text before it.
 pub(super) fn numbered(name: &str) -> Option<(&str, u64)> {
     let end = name.rfind(|letter: char| letter.is_ascii_digit())? + 1;
     let start = name[..end].trim_end_matches(|letter: char| letter.is_ascii_digit()).len();
     Some((&name[..start], name[start..end].parse().ok()?))
 }
 
-/// The part of a file's path that names a checkpoint of the kind of `found`: the same name, or one that differs in its
-/// number.
+/// The part of a file's path that names a checkpoint of the same kind as `found`: the same name, or one that differs in
+/// its number.
 fn of_kind<'a>(file: &'a str, found: &str) -> Option<&'a str> {
     let more = file.match_indices('/').nth(found.matches('/').count());
     let name = &file[..more.map_or(file.len(), |(end, _)| end)];
@@ -160,8 +162,8 @@ fn checkpoint_goes_on(before: &[Attempt], attempt: &Attempt) -> bool {
     newest as f64 >= first as f64 * GROWN && bytes >= newest
 }
 
-/// Whether the metrics of an attempt go on from the last ones before it, or begin with the first ones again. `None` where
-/// they disagree, or say nothing. The metric that the sweep file names counts alone.
+/// Whether the metrics of an attempt go on from the last ones before it, or begin with the first ones again. `None` if
+/// they disagree, or show nothing. If the sweep file names a metric, only that one counts.
 fn metrics_go_on(before: &[Attempt], attempt: &Attempt, metric: Option<&str>) -> Option<bool> {
     let chosen = metric.filter(|name| attempt.said.metrics.contains_key(*name));
     let is_counted = |name: &str| chosen.is_none_or(|chosen| chosen == name);
@@ -219,7 +221,7 @@ pub(super) mod tests {
 
     #[test]
     fn an_attempt_goes_on_or_starts_over() {
-        use Start::{Anew, FirstStep, Fresh, GoesOn, NoStep, Unclear, Unseen};
+        use Start::{FirstStep, Fresh, FromBeginning, GoesOn, NoStep, Unclear, Unseen};
         let short = || attempt("", some(1.0, 1.0), &[(1.0, "m.pt", 5)]);
         let silent = || attempt("", None, &ONE);
         let not_started = Attempt { started: None, ..attempt("m.pt", None, &[]) };
@@ -230,7 +232,7 @@ pub(super) mod tests {
             ("repeats some", fresh(&ONE), attempt("m.pt", some(15.0, 22.0), &[]), GoesOn),
             ("repeats many", fresh(&ONE[..1]), attempt("m.pt", some(11.0, 22.0), &[]), GoesOn),
             ("the second step", short(), attempt("m.pt", some(2.0, 2.0), &[]), GoesOn),
-            ("starts over", fresh(&ONE), attempt("m.pt", some(1.0, 30.0), &[]), Anew),
+            ("starts over", fresh(&ONE), attempt("m.pt", some(1.0, 30.0), &[]), FromBeginning),
             ("neither", fresh(&ONE), attempt("m.pt", some(4.0, 30.0), &[]), Unclear),
             ("never further", short(), attempt("m.pt", some(1.0, 1.0), &[]), FirstStep),
             ("no step before", silent(), attempt("m.pt", some(7.0, 9.0), &[]), FirstStep),
@@ -265,10 +267,10 @@ pub(super) mod tests {
         }
     }
 
-    /// Steps from the first one on again, and checkpoints that may go on.
+    /// The steps begin with the first one again, and the checkpoints may go on.
     #[test]
     fn steps_may_count_from_each_start() {
-        use Start::{Anew, GoesOn, Unclear};
+        use Start::{FromBeginning, GoesOn, Unclear};
         let grows = [(5.0, "m.txt", 500), (19.0, "m.txt", 900)];
         let numbers = [(9.0, "model_9.ubj", 500), (19.0, "model_19.ubj", 500)];
         let loss = |first: f64, last: f64| vec![("loss", first, last), ("acc", 1.0 - first, 1.0 - last)];
@@ -276,12 +278,12 @@ pub(super) mod tests {
         for (what, before, metrics, (found, written, bytes), after, expected) in [
             ("XGBoost", fresh(&numbers), &begins, ("model_19.ubj", "model_29.ubj", 5), &goes_on, GoesOn),
             ("in one file", fresh(&grows), &begins, ("m.txt", "m.txt", 950), &goes_on, GoesOn),
-            ("counts its files", fresh(&numbers), &begins, ("model_19.ubj", "model_20.ubj", 5), &begins, Anew),
+            ("counts its files", fresh(&numbers), &begins, ("model_19.ubj", "model_20.ubj", 5), &begins, FromBeginning),
             ("no metric", fresh(&numbers), &none, ("model_19.ubj", "model_29.ubj", 5), &none, Unclear),
             ("says nothing", fresh(&numbers), &still, ("model_19.ubj", "model_29.ubj", 5), &still, Unclear),
-            ("smaller numbers", fresh(&numbers), &begins, ("model_19.ubj", "model_9.ubj", 5), &goes_on, Anew),
-            ("a smaller file", fresh(&grows), &begins, ("m.txt", "m.txt", 500), &begins, Anew),
-            ("weights alone", fresh(&ONE), &begins, ("m.pt", "m.pt", 500), &goes_on, Anew),
+            ("smaller numbers", fresh(&numbers), &begins, ("model_19.ubj", "model_9.ubj", 5), &goes_on, FromBeginning),
+            ("a smaller file", fresh(&grows), &begins, ("m.txt", "m.txt", 500), &begins, FromBeginning),
+            ("weights alone", fresh(&ONE), &begins, ("m.pt", "m.pt", 500), &goes_on, FromBeginning),
         ] {
             let again = attempt(found, some(1.0, 9.0), &[(9.0, written, bytes)]);
             let attempts = [with_metrics(before, metrics), with_metrics(again, after)];
@@ -299,7 +301,11 @@ pub(super) mod tests {
             again(&[]),
         ];
         assert_eq!(starts(&attempts, None), [Start::Fresh, Start::GoesOn, Start::Unseen]);
-        assert_eq!(starts(&[fresh(&numbers), again(&[])], None)[1], Start::Anew, "nothing shows that it counts so");
+        assert_eq!(
+            starts(&[fresh(&numbers), again(&[])], None)[1],
+            Start::FromBeginning,
+            "nothing shows that it counts so"
+        );
     }
 
     /// An instance is lost in the middle of a save.

@@ -14,7 +14,7 @@ use super::watch::Outcome;
 #[derive(Debug)]
 pub(super) struct Trial {
     pub(super) attempts: Vec<Attempt>,
-    /// How each of them began.
+    /// How each attempt began.
     pub(super) starts: Vec<Start>,
     /// The metric that the sweep file names.
     pub(super) metric: Option<String>,
@@ -22,13 +22,13 @@ pub(super) struct Trial {
     pub(super) metrics: Vec<String>,
     /// Models and checkpoints that are lost with the containers.
     pub(super) lost: Vec<String>,
-    /// What the bucket gets of the trial, where that is known.
+    /// What the bucket gets of the trial, if that is known.
     pub(super) bucket: Option<Bucket>,
     pub(super) library: Library,
 }
 
 impl Trial {
-    /// What was seen of a script that uses `library`. `metric` is what the sweep file names.
+    /// Collects what was seen of a script that uses `library`. `metric` is the one that the sweep file names.
     pub(super) fn new(outcome: &Outcome, metric: Option<&str>, library: Library) -> Self {
         let attempts: Vec<Attempt> = outcome.attempts.values().cloned().collect();
         Self {
@@ -42,7 +42,7 @@ impl Trial {
         }
     }
 
-    /// What the verdict follows from.
+    /// The facts from which the verdict follows.
     pub(super) fn facts(&self) -> Facts<'_> {
         Facts {
             starts: &self.starts,
@@ -59,8 +59,8 @@ impl Trial {
         self.attempts[place + 1..].iter().any(|attempt| attempt.started.is_some())
     }
 
-    /// The interruptions that were not made. One counts if another attempt came after it: a training may be over before the
-    /// end of its notice.
+    /// The interruptions that were not made. One counts as made if another attempt came after it, because a training
+    /// may end before the end of its notice.
     fn untried(&self) -> Vec<Moment> {
         let places = 0..self.attempts.len();
         let tried =
@@ -68,7 +68,7 @@ impl Trial {
         INTERRUPTIONS.iter().skip(tried).map(|interruption| interruption.moment).collect()
     }
 
-    /// Whether a checkpoint was saved. What is written may be logs: then the next attempt finds no checkpoint.
+    /// Whether a checkpoint was saved. If the next attempt finds no checkpoint, the written files may be logs.
     pub(super) fn has_saved(&self) -> bool {
         let first = self.attempts.iter().position(|attempt| attempt.has_written);
         let was_found = |attempt: &Attempt| attempt.said.found.is_some() || attempt.gone.is_some();
@@ -77,7 +77,7 @@ impl Trial {
             || first.is_some_and(|first| !self.is_followed(first))
     }
 
-    /// Steps that attempt `place` has trained again; those of a script that counts them from each start are not known.
+    /// Steps that attempt `place` has trained again. They are unknown for a script that counts them from each start.
     pub(super) fn repeated(&self, place: usize) -> Option<f64> {
         let (first, _) = self.attempts[place].said.steps?;
         let (origin, _) = steps_before(&self.attempts[..place])?;
@@ -85,13 +85,13 @@ impl Trial {
         let largest = steps.map(|(_, last)| last).reduce(f64::max)?;
         let is_known = match self.starts[place] {
             Start::GoesOn => first > origin,
-            Start::Lost | Start::Anew | Start::FirstStep | Start::Unclear | Start::Mixed => true,
+            Start::Lost | Start::FromBeginning | Start::FirstStep | Start::Unclear | Start::Mixed => true,
             Start::Fresh | Start::Unseen | Start::Failed | Start::NoStep => false,
         };
         is_known.then(|| (largest - first + 1.0).max(0.0))
     }
 
-    /// Seconds of training that an interruption costs, on average.
+    /// Seconds of training that an interruption costs on average.
     fn seconds_lost(&self) -> f64 {
         let lost = self.attempts.iter().filter_map(|attempt| {
             let ((_, at), started) = (attempt.interrupted?, attempt.started?);
@@ -102,11 +102,11 @@ impl Trial {
         lost.iter().sum::<f64>() / lost.len().max(1) as f64
     }
 
-    /// Hours that are billed for an hour of training that counts, for a training of `hours` that does what was seen.
+    /// Billed hours for an hour of training that counts, in a training of `hours` that behaves as it was seen to.
     pub(super) fn billed_hours(&self, on_spot: OnSpot, hours: f64) -> Option<f64> {
         match on_spot {
             OnSpot::GoesOn => Some(billed_per_hour_with_checkpoints(self.seconds_lost())),
-            OnSpot::StartsAnew => Some(billed_per_hour_without_checkpoints(hours)),
+            OnSpot::StartsOver => Some(billed_per_hour_without_checkpoints(hours)),
             OnSpot::Unknown => None,
         }
     }

@@ -1,4 +1,4 @@
-//! What was seen proves that a training survives interruptions, or that it does not, or neither.
+//! Decides whether what was seen proves that a training survives interruptions, or that it does not, or neither.
 
 use super::moments::Moment;
 use super::starts::Start;
@@ -20,31 +20,32 @@ pub(super) struct Facts<'a> {
     pub(super) untried: Vec<Moment>,
 }
 
-/// What it proves.
+/// What was proven.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Verdict {
     pub(super) answer: Answer,
-    /// What was not seen. Empty where the training is proven to lose everything: nothing more is to be seen then.
+    /// What was not seen. It is empty if the training is proven to lose everything, because nothing more needs to be
+    /// seen then.
     pub(super) gaps: Vec<Gap>,
     pub(super) on_spot: OnSpot,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// The training went on from its checkpoint, after each interruption.
+    /// The training went on from its checkpoint after each interruption.
     Proven,
-    /// No problem was seen, and not all that would show one.
+    /// No problem was seen, but not everything that would show one was seen either.
     NotProven,
     Problem,
 }
 
-/// What becomes of a long training on Spot, as far as it was seen.
+/// What happens to a long training on Spot, as far as it was seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OnSpot {
     /// An interruption costs what was trained since the last checkpoint.
     GoesOn,
-    /// It costs the whole training.
-    StartsAnew,
+    /// An interruption costs the whole training.
+    StartsOver,
     Unknown,
 }
 
@@ -65,21 +66,21 @@ pub(super) enum Gap {
     Untried(Vec<Moment>),
 }
 
-/// The verdict.
+/// Decides.
 pub(super) fn verdict(facts: &Facts<'_>) -> Verdict {
     let any = |start: Start| facts.starts.contains(&start);
     let goes_on = any(Start::GoesOn) || any(Start::Mixed);
     let fails_on_each = any(Start::Failed) && !goes_on;
-    // Of a script that fails before it saves, nothing is known.
+    // Nothing is known of a script that fails before it saves.
     let never_saves = !facts.has_saved && !facts.has_failed && facts.has_problem;
-    let on_spot = if any(Start::Anew) || any(Start::Lost) || fails_on_each || never_saves {
-        OnSpot::StartsAnew
+    let on_spot = if any(Start::FromBeginning) || any(Start::Lost) || fails_on_each || never_saves {
+        OnSpot::StartsOver
     } else if goes_on && !any(Start::Unclear) && !any(Start::Mixed) {
         OnSpot::GoesOn
     } else {
         OnSpot::Unknown
     };
-    let gaps = if on_spot == OnSpot::StartsAnew || facts.has_failed { Vec::new() } else { gaps(facts) };
+    let gaps = if on_spot == OnSpot::StartsOver || facts.has_failed { Vec::new() } else { gaps(facts) };
     let answer = match (facts.has_problem, gaps.is_empty()) {
         (true, _) => Answer::Problem,
         (false, true) => Answer::Proven,
@@ -115,7 +116,8 @@ mod tests {
     /// How attempts began, what else differs from a sound training, and what follows.
     type Case = (&'static [Start], &'static str, Answer, Vec<Gap>, OnSpot);
 
-    /// Facts of attempts that began so, and what differs from a sound training with all interruptions.
+    /// Facts of attempts that began in these ways. `but` names what differs from a sound training with all
+    /// interruptions.
     fn facts<'a>(starts: &'a [Start], but: &str) -> Facts<'a> {
         let untried = if but.contains("untried") { vec![Moment::WhileSaving] } else { Vec::new() };
         Facts {
@@ -132,14 +134,14 @@ mod tests {
     fn only_what_was_seen_is_proven() {
         use Answer::{NotProven, Problem, Proven};
         use Gap::{NotResumed, Untried};
-        use Start::{Anew, Failed, FirstStep, Fresh, GoesOn, Lost, Mixed, NoStep, Unclear, Unseen};
+        use Start::{Failed, FirstStep, Fresh, FromBeginning, GoesOn, Lost, Mixed, NoStep, Unclear, Unseen};
         let untried = || Untried(vec![Moment::WhileSaving]);
         let cases: [Case; 20] = [
             (&[Fresh, GoesOn, Unseen, GoesOn], "", Proven, vec![], OnSpot::GoesOn),
             (&[Fresh, FirstStep, NoStep, GoesOn], "", Proven, vec![], OnSpot::GoesOn),
             (&[Fresh, GoesOn], "problem", Problem, vec![], OnSpot::GoesOn),
             (&[Fresh, GoesOn], "untried", NotProven, vec![untried()], OnSpot::GoesOn),
-            // Over at once.
+            // The training ends at once.
             (&[Fresh], "untried", NotProven, vec![NotResumed, untried()], OnSpot::Unknown),
             (&[Fresh], "untried problem", Problem, vec![NotResumed, untried()], OnSpot::Unknown),
             (&[], "unsaved stepless", NotProven, vec![NotResumed], OnSpot::Unknown),
@@ -149,14 +151,14 @@ mod tests {
             (&[Fresh, FirstStep], "", NotProven, vec![Gap::FirstStep], OnSpot::Unknown),
             (&[Fresh, GoesOn, Unclear], "", NotProven, vec![Gap::Unclear], OnSpot::Unknown),
             (&[Fresh, GoesOn, Mixed], "", NotProven, vec![Gap::Mixed], OnSpot::Unknown),
-            (&[Fresh, Anew], "problem untried", Problem, vec![], OnSpot::StartsAnew),
-            (&[Fresh, GoesOn, Anew], "problem", Problem, vec![], OnSpot::StartsAnew),
-            (&[Fresh, GoesOn, Lost], "problem", Problem, vec![], OnSpot::StartsAnew),
-            // It fails on each checkpoint, on one, and before it saves any.
-            (&[Fresh, Failed, Fresh, Failed], "problem failure", Problem, vec![], OnSpot::StartsAnew),
+            (&[Fresh, FromBeginning], "problem untried", Problem, vec![], OnSpot::StartsOver),
+            (&[Fresh, GoesOn, FromBeginning], "problem", Problem, vec![], OnSpot::StartsOver),
+            (&[Fresh, GoesOn, Lost], "problem", Problem, vec![], OnSpot::StartsOver),
+            // It fails on each checkpoint, on one, or before it saves any.
+            (&[Fresh, Failed, Fresh, Failed], "problem failure", Problem, vec![], OnSpot::StartsOver),
             (&[Fresh, Failed, GoesOn], "problem failure", Problem, vec![], OnSpot::GoesOn),
             (&[Fresh], "unsaved problem failure", Problem, vec![], OnSpot::Unknown),
-            (&[Fresh, Fresh], "unsaved problem", Problem, vec![], OnSpot::StartsAnew),
+            (&[Fresh, Fresh], "unsaved problem", Problem, vec![], OnSpot::StartsOver),
         ];
         for (starts, but, answer, gaps, on_spot) in cases {
             assert_eq!(verdict(&facts(starts, but)), Verdict { answer, gaps, on_spot }, "{starts:?} {but}");

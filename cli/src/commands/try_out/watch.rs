@@ -19,11 +19,10 @@ use super::moments::{INTERRUPTIONS, Seen};
 use super::saves::{Look, Saves};
 use crate::out;
 
-/// Between two looks.
 const POLL: Duration = Duration::from_millis(50);
-/// Seconds after which it is said what is waited for.
+/// After so many seconds, the command says what it waits for.
 const LONG: f64 = 5.0;
-/// Looks at the folder of checkpoints between two looks at the record.
+/// Looks at the folder of checkpoints for each look at the record.
 const LOOKS: u32 = 4;
 
 /// How long things take.
@@ -31,20 +30,20 @@ const LOOKS: u32 = 4;
 pub(super) struct Times {
     /// EC2's notice.
     pub(super) notice: Duration,
-    /// Seconds for everything.
+    /// Seconds for the whole try.
     pub(super) limit: f64,
 }
 
 /// What was seen.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
-    /// By number. A trial that was submitted again has no attempts of some numbers.
+    /// Attempts by number. If a trial was submitted again, some numbers have no attempt.
     pub(super) attempts: BTreeMap<u32, Attempt>,
     /// The newest value of each metric that reached the control plane.
     pub(super) metrics: BTreeMap<String, f64>,
     /// Files that are lost with the containers.
     pub(super) lost: Lost,
-    /// What the bucket gets of it, where that is known.
+    /// What the bucket gets of it, if that is known.
     pub(super) bucket: Option<Bucket>,
     pub(super) end: End,
 }
@@ -52,16 +51,16 @@ pub(super) struct Outcome {
 /// How a try ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum End {
-    /// The training was back from the last interruption.
+    /// The training was back after the last interruption.
     #[default]
     Back,
-    /// The training was over.
+    /// The training had ended.
     Over,
-    /// The time was over.
+    /// The time was used up.
     OutOfTime,
 }
 
-/// Follows trial 0 until it is back from the last interruption, or over, or the time is.
+/// Follows trial 0 until it is back after the last interruption, or has ended, or the time is used up.
 pub(super) async fn watch(
     stack: &mut Stack,
     sweep: &SweepId,
@@ -128,7 +127,7 @@ struct Waiting {
 }
 
 impl Waiting {
-    /// What is to be said of it `now`: once, where it takes long.
+    /// What is to be said about the wait `now`. It is said once, if the wait takes long.
     fn look(&mut self, (what, at_most): (&str, f64), now: f64) -> Option<String> {
         if what != self.what {
             *self = Self { what: what.to_owned(), since: now, is_said: false };
@@ -141,7 +140,7 @@ impl Waiting {
     }
 }
 
-/// What the newest attempt has to do before anything is done, and for how many seconds that is waited for at most.
+/// What the newest attempt has to do before something is done, and for how many seconds at most that is waited for.
 fn waits_for(outcome: &Outcome, next: usize, seen: &Seen) -> (&'static str, f64) {
     let newest = outcome.attempts.last_key_value().map(|(_, attempt)| attempt);
     match (newest, INTERRUPTIONS.get(next)) {
@@ -160,7 +159,7 @@ fn checkpoint_folders(stack: &Stack) -> Vec<PathBuf> {
     attempts.map(|attempt| attempt.path().join("dltraining/checkpoints")).collect()
 }
 
-/// Takes in what each attempt has printed.
+/// Reads what each attempt has printed.
 fn follow(outcome: &mut Outcome, trial: &Trial, stack: &Stack, metric: Option<&str>, now: f64) {
     outcome.metrics = trial.metrics.iter().map(|(name, metric)| (name.clone(), metric.last)).collect();
     let newest = trial.attempts.keys().next_back();
@@ -184,7 +183,7 @@ fn is_back(outcome: &Outcome) -> bool {
     })
 }
 
-/// What is seen of the newest attempt.
+/// What was seen of the newest attempt.
 fn seen(outcome: &Outcome, now: f64, is_saving: bool) -> Seen {
     let newest = outcome.attempts.last_key_value().map(|(_, attempt)| attempt);
     Seen {
@@ -198,7 +197,7 @@ fn seen(outcome: &Outcome, now: f64, is_saving: bool) -> Seen {
     }
 }
 
-/// Interrupts the newest attempt where it is time for the interruption at place `next`.
+/// Interrupts the newest attempt if it is time for the interruption at place `next`.
 fn interrupt(
     outcome: &mut Outcome,
     trial: &Trial,

@@ -1,4 +1,4 @@
-//! What a deployment tells of a sweep before it is submitted.
+//! Asks a deployment about a sweep before it is submitted.
 
 use spotsweep_protocol::failure::Failure;
 use spotsweep_sweep_file::SweepFile;
@@ -9,7 +9,7 @@ use super::prices::Prices;
 use crate::out;
 use crate::target::{self, Target};
 
-/// What is known. A file is valid whether anything is or not.
+/// What is known. A file may be valid even if nothing is known.
 #[derive(Debug, Default)]
 pub(super) struct Asked {
     pub(super) prices: Option<Prices>,
@@ -21,7 +21,7 @@ pub(super) struct Asked {
 pub(super) enum Last {
     /// A trial of it has succeeded.
     Known(LastSweep),
-    /// None of the newest sweeps shows one.
+    /// None of the newest sweeps has run it.
     None,
     /// No deployment could be asked.
     #[default]
@@ -29,7 +29,7 @@ pub(super) enum Last {
 }
 
 impl Asked {
-    /// Asks the deployment that is named, else the local stack's.
+    /// Asks the named deployment, or else the local stack's.
     pub(super) async fn of(stack: Option<String>, file: &SweepFile) -> Self {
         let opened = open(stack).await;
         let Some((target, deployment)) = known("prices, and earlier sweeps of this code, are", opened) else {

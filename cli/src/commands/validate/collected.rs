@@ -1,4 +1,4 @@
-//! What the files cost in S3 that are collected of trials that succeed. They stay until they are deleted.
+//! Estimates what the collected files of trials that succeed cost in S3. They stay until they are deleted.
 
 use serde::Serialize;
 use spotsweep_control_plane::results::cost::S3_USD;
@@ -12,25 +12,27 @@ use crate::show;
 
 const GIB: f64 = (1_u64 << 30) as f64;
 
-/// What is known of it, if all trials succeed.
+/// What is known about the cost, if all trials succeed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Collected {
     checkpoints: Checkpoints,
-    /// The last sweep of this code, and what a trial of it left on average: outputs, log and checkpoint.
+    /// The last sweep of this code, and what one of its trials left on average: outputs, log and checkpoint.
     #[serde(skip_serializing_if = "Option::is_none")]
     measured: Option<(SweepId, f64)>,
-    /// A checkpoint that has more is not collected.
+    /// Largest checkpoint that is collected.
     #[serde(skip_serializing_if = "Option::is_none")]
     most_checkpoint_bytes: Option<u64>,
     usd_per_gib_month: f64,
-    /// Of all trials: what is expected, else the most that their checkpoints cost. Absent where neither is known.
+    /// Cost of all trials: what is expected, or else the most that their checkpoints can cost. None if neither is
+    /// known.
     #[serde(skip_serializing_if = "Option::is_none")]
     usd_per_month: Option<f64>,
     trials: u64,
 }
 
 impl Collected {
-    /// Of the trials of a file. None where no checkpoint is collected, and the size of the other files is not known.
+    /// The cost for the trials of a file. None if no checkpoint is collected, and the size of the other files is not
+    /// known.
     pub(super) fn of(file: &SweepFile, last: Option<&LastSweep>) -> Option<Self> {
         let checkpoints = file.settings.outputs.as_ref().and_then(|outputs| outputs.checkpoints).unwrap_or_default();
         let measured = last.and_then(|last| Some((last.sweep.clone(), last.mean_bytes?)));
@@ -46,7 +48,7 @@ impl Collected {
         })
     }
 
-    /// For people.
+    /// Text for people.
     pub(super) fn line(&self) -> String {
         let trials = counted(self.trials, "trial");
         let usd = self.usd_per_month.map(dollars).unwrap_or_default();

@@ -1,7 +1,7 @@
-//! The last sweep of the same code: how long its trials took, and what they left in the bucket.
+//! Finds the last sweep of the same code: how long its trials took, and what they left in the bucket.
 //!
-//! Nothing names a sweep's code as such. Two sweeps count as of the same code if they run the same command with the same
-//! `code`, on the same job definition; a branch or a tag of an image may have moved between them.
+//! A sweep's record does not identify its code. Two sweeps count as of the same code if they run the same command with
+//! the same `code`, on the same job definition. A branch, or a tag of an image, may have moved between them.
 
 use std::cmp::Reverse;
 use std::iter;
@@ -28,34 +28,34 @@ use crate::download::{Page, pages_below};
 use crate::target::Target;
 use crate::{queue, show};
 
-/// Sweeps that are looked at, the newest first. Each costs two reads, and the one that is found a few more.
+/// Most sweeps that are looked at, newest first. Each costs two reads, and the one that is found costs a few more.
 pub(super) const MOST_SWEEPS: usize = 20;
-/// Calls that list the answers to sweep files, with a thousand names each.
+/// Most calls that list the answers to sweep files. Each returns a thousand names.
 const MOST_PAGES: usize = 20;
-/// Trials that are read of it. Of a larger sweep these are stretches, evenly apart: neighbours differ in the parameter
-/// that changes first, and stretches in the others.
+/// Most trials of it that are read. In a larger sweep these are stretches at equal distances, because neighbours differ
+/// in the parameter that changes first, and stretches in the others.
 const MOST_TRIALS: u32 = 1_000;
 const STRETCHES: u32 = 10;
 
-/// What the trials of it that have succeeded took.
+/// What its trials that have succeeded took.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct LastSweep {
     pub(super) sweep: SweepId,
-    /// Trials that have succeeded, among those that were read.
+    /// Number of trials that have succeeded, among those that were read.
     pub(super) succeeded: usize,
-    /// Those of them that were interrupted: what they repeated is in their hours.
+    /// How many of them were interrupted. Their hours include what they repeated.
     interrupted: usize,
-    /// In containers.
+    /// Mean hours in containers.
     pub(super) mean_hours: f64,
     shortest_hours: f64,
     longest_hours: f64,
-    /// Bytes that such a trial left in the bucket, where the same files are collected now.
+    /// Bytes that such a trial left in the bucket, if the same files are collected now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) mean_bytes: Option<f64>,
 }
 
 impl LastSweep {
-    /// The newest one with a trial that has succeeded, among the newest sweeps of the deployment.
+    /// Among the newest sweeps of the deployment, the newest one with a trial that has succeeded.
     pub(super) async fn find(
         target: &Target,
         deployment: &Deployment,
@@ -84,7 +84,7 @@ impl LastSweep {
         Ok(None)
     }
 
-    /// Of the trials that have succeeded; none where there are none.
+    /// Figures of the trials that have succeeded, or none if there are none.
     fn of(sweep: &SweepId, trials: &[Trial], collects_the_same: bool) -> Option<Self> {
         let succeeded: Vec<&Trial> = trials.iter().filter(|trial| trial.standing() == Standing::Succeeded).collect();
         let hours: Vec<f64> = succeeded.iter().map(|trial| trial.run_seconds() / 3600.0).collect();
@@ -105,7 +105,7 @@ impl LastSweep {
         })
     }
 
-    /// One trial of an hour, that left so many bytes.
+    /// One trial that took an hour and left so many bytes.
     #[cfg(test)]
     pub(super) fn with_bytes(sweep: SweepId, bytes: f64) -> Self {
         let hour = 1.0;
@@ -120,7 +120,7 @@ impl LastSweep {
         }
     }
 
-    /// For people.
+    /// Text for people.
     pub(super) fn described(&self) -> String {
         let Self { sweep, succeeded, interrupted, mean_hours, shortest_hours, longest_hours, .. } = self;
         let [mean, shortest, longest] = [mean_hours, shortest_hours, longest_hours].map(|hours| show::hours(*hours));
@@ -137,8 +137,8 @@ impl LastSweep {
     }
 }
 
-/// The keys of the answers to sweep files, the newest first. An answer lies under the name of its file, so that of an
-/// earlier file of that name is gone.
+/// The keys of the answers to sweep files, newest first. An answer has the name of its file, so a later file of the
+/// same name has replaced an earlier answer.
 async fn newest_plans(s3: &Client, bucket: &str) -> Result<Vec<String>, Failure> {
     let mut plans: Vec<(i64, String)> = Vec::new();
     let mut listed = 0;
@@ -156,7 +156,7 @@ async fn newest_plans(s3: &Client, bucket: &str) -> Result<Vec<String>, Failure>
     Ok(plans.into_iter().take(MOST_SWEEPS).map(|(_, key)| key).collect())
 }
 
-/// The sweep that an answer is about; none where it is gone, or not one of this product's.
+/// The sweep to which an answer belongs. None if the answer does not exist any more, or is of another product.
 async fn sweep_of(s3: &Client, bucket: &str, key: &str) -> Result<Option<SweepId>, Failure> {
     let cannot_read = || format!("cannot read s3://{bucket}/{key}");
     let got = match s3.get_object().bucket(bucket).key(key).send().await {
@@ -168,7 +168,7 @@ async fn sweep_of(s3: &Client, bucket: &str, key: &str) -> Result<Option<SweepId
     Ok(answer.and_then(|answer| SweepId::parse(answer.get("sweep")?.as_str()?)))
 }
 
-/// Whether a sweep ran what the file would run on a job definition. Credentials in the URL of its code do not count.
+/// Whether a sweep ran what the file would run on this job definition. Credentials in the URL of its code are ignored.
 fn is_same_code(plan: &Plan, file: &SweepFile, definition: &str) -> bool {
     let settings = &file.settings;
     let code = |git: &str, reference: &Option<String>| (redact::shown(git), reference.clone());
@@ -177,9 +177,9 @@ fn is_same_code(plan: &Plan, file: &SweepFile, definition: &str) -> bool {
     plan.command == settings.command && ran == runs && is_of(&plan.definition, definition)
 }
 
-/// Whether a definition that was pinned to a revision is the wanted one, which may name none.
+/// Whether a definition that was pinned to a revision is the wanted one, which may name no revision.
 fn is_of(pinned: &str, wanted: &str) -> bool {
-    // An ARN has the name and its revision after the last slash.
+    // An ARN has the name and the revision after its last slash.
     let [pinned, wanted] = [pinned, wanted].map(|text| text.rsplit('/').next().unwrap_or(text));
     pinned == wanted || pinned.rsplit_once(':').is_some_and(|(name, _revision)| name == wanted)
 }
@@ -237,7 +237,7 @@ mod tests {
     fn hours_are_those_of_trials_that_have_succeeded() {
         let sweep = SweepId::derive("b", "sweeps/digits.yaml", "v");
         let at = |second: i64| Some(jiff::Timestamp::from_second(second).unwrap());
-        // Its state, the seconds of its attempts, and the bytes that it left.
+        // A trial with its state, the seconds of its attempts, and the bytes that it left.
         let trial = |index, status, attempts: &[i64], bytes| {
             let mut trial = Trial::new(sweep.clone(), index, JobId::from(format!("j:{index}")));
             trial.status = status;

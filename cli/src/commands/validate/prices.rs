@@ -1,4 +1,4 @@
-//! What a sweep is expected to cost at today's Spot prices.
+//! Estimates what a sweep costs at today's Spot prices.
 
 use aws_sdk_batch::types::CrType;
 use serde::Serialize;
@@ -20,7 +20,7 @@ pub(super) struct Prices {
     range: Range,
 }
 
-/// Dollars at the lowest price and at the highest one, for trials that have an instance each.
+/// USD at the lowest and at the highest price, for trials that have an instance each.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Usd {
     trial_hours: f64,
@@ -29,7 +29,7 @@ pub(super) struct Usd {
 }
 
 impl Prices {
-    /// Of the queue that the sweep file names, else of the deployment's own.
+    /// Prices of the queue that the sweep file names, or else of the deployment's own queue.
     pub(super) async fn find(target: &Target, deployment: &Deployment, queue: Option<String>) -> Result<Self, Failure> {
         let function = format!("{}{CLAIM}", deployment.prefix());
         let queue = queue::named(target, &function, queue, "SPOTSWEEP_QUEUE", "`queue` in the sweep file").await?;
@@ -51,7 +51,7 @@ impl Prices {
         Usd { trial_hours: expected.trial_hours, trial: sweep.map(|usd| usd / trials.max(1) as f64), sweep }
     }
 
-    /// For people.
+    /// Text for people.
     pub(super) fn lines(&self, rows: &[Expected], trials: u64) -> String {
         let Range { lowest, highest } = &self.range;
         let (low, high) = (dollars(lowest.usd), dollars(highest.usd));
@@ -81,7 +81,7 @@ mod tests {
         let range =
             Range { lowest: price(0.16, "g4dn.xlarge in us-east-1a"), highest: price(0.4, "g5.xlarge in us-east-1b") };
         let prices = Prices { queue: "q".to_owned(), range };
-        // 1.20 billed hours for an hour of training (docs/costs.md).
+        // An hour of training is 1.20 billed hours (docs/costs.md).
         let of = |has_workspace| prices.usd(&Expected::of(24, 10.0, None, has_workspace), 24);
         let with = of(true);
         assert!(

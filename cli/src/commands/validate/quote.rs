@@ -1,4 +1,4 @@
-//! The hours that a sweep is expected to be billed on Spot, and what its kept workspaces cost at most.
+//! Estimates the hours that a sweep is billed on Spot, and what its kept workspaces can cost.
 
 use serde::Serialize;
 
@@ -15,31 +15,31 @@ use super::last_sweep::{LastSweep, MOST_SWEEPS};
 use super::prices::{Prices, Usd};
 use crate::{out, show};
 
-/// What is expected of one file.
+/// The estimates for one file.
 pub(super) struct Quote {
     pub(super) rows: Vec<Expected>,
-    /// Where their lengths are from.
+    /// Where the length of its trials comes from.
     pub(super) hours: Hours,
     /// What is kept after trials' ends: if all of them fail, and if all of them succeed.
     pub(super) kept: Vec<Kept>,
-    /// What the files that are collected cost, as far as anything is known of it.
+    /// What the collected files cost, as far as it is known.
     pub(super) collected: Option<Collected>,
-    /// Where a deployment could be asked.
+    /// The prices, if a deployment could be asked.
     pub(super) prices: Option<Prices>,
     trials: u64,
 }
 
-/// Where the length of a trial is from.
+/// Where the length of a trial comes from.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "from", rename_all = "snake_case")]
 pub(super) enum Hours {
-    /// The option.
+    /// It is from the option.
     Option,
-    /// The file's own limit, which an attempt may reach or not.
+    /// It is the file's own limit, which an attempt may or may not reach.
     Timeout,
-    /// What succeeded trials of the same code took.
+    /// It is what trials of the same code took that have succeeded.
     LastSweep(LastSweep),
-    /// Nothing tells it, so usual lengths are shown.
+    /// It is not known, so usual lengths are shown.
     Unknown {
         /// Whether earlier sweeps could be looked at.
         looked: bool,
@@ -47,7 +47,7 @@ pub(super) enum Hours {
 }
 
 impl Hours {
-    /// For people.
+    /// Text for people.
     fn line(&self) -> String {
         let from = match self {
             Self::Option => "as --hours says".to_owned(),
@@ -63,7 +63,7 @@ impl Hours {
     }
 }
 
-/// Snapshots that are kept after their trials' ends, if all trials end so.
+/// Snapshots that are kept after their trials' ends, if all trials end in this way.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Kept {
     after: &'static str,
@@ -73,12 +73,12 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// Where a file leaves it to the deployment, with the defaults of that.
+    /// What is kept by this file. Where it leaves that to the deployment, the deployment's defaults count.
     fn of(file: &SweepFile) -> Vec<Self> {
         let (size, keep) = match &file.settings.workspace {
             None => (None, Keep::default()),
             Some(Workspace::Volume { size_gib, keep, .. }) => (*size_gib, *keep),
-            // A volume of one's own stays in any case.
+            // A volume of the user's own stays in any case.
             Some(Workspace::Off | Workspace::Adopted { .. }) => return Vec::new(),
         };
         let size_gib = size.unwrap_or(WORKSPACE_GIB);
@@ -97,7 +97,8 @@ impl Kept {
 }
 
 impl Quote {
-    /// For trials of so many hours, else of the file's own limit, else as long as those of the last sweep of this code.
+    /// Estimates for trials of so many hours. Otherwise they take the file's own limit, or else as long as those of the
+    /// last sweep of this code.
     pub(super) fn of(file: &SweepFile, hours: Option<f64>, asked: Asked) -> Self {
         let (trials, settings) = (file.trial_count(), &file.settings);
         let (attempts, has_workspace) = (settings.attempts, settings.has_workspace());
@@ -115,7 +116,7 @@ impl Quote {
         Self { rows, hours, kept: Kept::of(file), collected, prices: asked.prices, trials }
     }
 
-    /// Expected dollars for each length of a trial, where prices are known.
+    /// Expected cost in USD for each length of a trial, if prices are known.
     pub(super) fn usd(&self) -> Option<Vec<Usd>> {
         let prices = self.prices.as_ref()?;
         Some(self.rows.iter().map(|row| prices.usd(row, self.trials)).collect())
@@ -128,7 +129,7 @@ impl Quote {
         only.billed_hours_with_checkpoints.is_none() && needs_checkpoints(only.trial_hours)
     }
 
-    /// Prints a table, and the problem.
+    /// Prints a table, and the problem if there is one.
     pub(super) fn print(&self) -> Result<(), Failure> {
         let header = ["trial of", "useful", "billed with checkpoints", "billed without", "finish rate without"];
         let rows: Vec<Vec<String>> =
@@ -192,7 +193,7 @@ mod tests {
             let quote = Quote::of(&file, None, Asked::default());
             quote.kept.iter().map(|kept| (kept.after, (kept.usd_at_most * 100.0).round())).collect::<Vec<_>>()
         };
-        // Two trials, a month of 730 hours at $0.05 a GiB.
+        // Two trials cost this for a month of 730 hours at $0.05 a GiB.
         assert_eq!(kept("attempts: 9"), [("failure", 20.0)]);
         let settings = "workspace: {size: 100GiB, keep_failed: 0, keep_succeeded: 30d}";
         assert_eq!(kept(settings), [("success", 986.0)]);

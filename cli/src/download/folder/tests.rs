@@ -105,7 +105,7 @@ fn a_part_goes_with_its_fetch() {
     assert_eq!(names(folder.path()), ["other"]);
 }
 
-/// A file with two names stands in for a file system that takes two names for one: there the file has one link.
+/// A file with two links stands for a file system that treats two names as one. There the file has one link.
 #[test]
 fn two_objects_are_never_one_file() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,10 +1,10 @@
 use super::*;
-use crate::live::Happening;
+use crate::live::WatchEvent;
 use crate::live::samples::{at, interrupted, look, running, succeeded, trial};
 use crate::progress::Best;
 use spotsweep_control_plane::trial::{JobStatus, Trial};
 
-/// A sweep in its middle: one of each kind, and the rest waits.
+/// A sweep in its middle, with a trial of each state. The rest waits.
 fn model(total: u32) -> Model {
     let mut again = trial(3, JobStatus::Runnable);
     again.ended = 1;
@@ -102,8 +102,8 @@ fn every_size_of_sweep_and_terminal_fits() {
 #[test]
 fn events_scroll_and_help_replaces_them() {
     let mut model = model(24);
-    let news = |second: i64| Happening { at: at(second), ..model.happenings[0].clone() };
-    model.happenings = (1..=200).map(news).collect();
+    let news = |second: i64| WatchEvent { at: at(second), ..model.events[0].clone() };
+    model.events = (1..=200).map(news).collect();
     let newest = |scroll| {
         let (text, _) = frame(&model, 80, 24, &View { scroll, ..live(false) });
         let mut lines = text.lines().skip_while(|line| !line.starts_with("── what happened"));
@@ -155,7 +155,7 @@ fn a_warning_is_shown_while_it_holds_and_reported_once() {
         trial.attempt(1).sequence = Some(reports);
         trial
     };
-    let count = |news: &[Happening]| news.iter().filter(|news| news.text().starts_with("warning: no trial")).count();
+    let count = |news: &[WatchEvent]| news.iter().filter(|news| news.text().starts_with("warning: no trial")).count();
     let (mut model, news) = Model::new(look(20, 24, vec![reporting(1)]));
     assert_eq!((count(&news), model.json()["warnings"].as_array().map(Vec::len)), (0, Some(0)));
     let news = model.take(look(35, 24, vec![reporting(2)]));

@@ -1,4 +1,4 @@
-//! Rows by key, the index over open work, and the requests that the store makes.
+//! The rows by key, the index of open work, and the requests that the store makes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -7,18 +7,18 @@ use serde_json::{Map, Value, json};
 
 use super::units::{self, Units};
 
-/// A page of a Query ends with the item that exceeds this (API reference, Query).
+/// A page of a Query ends with the item that exceeds this size (API reference, Query).
 const PAGE_BYTES: u64 = 1 << 20;
 
-/// The entries that a record holds of its history.
+/// Attribute of a record with the newest entries of its history.
 const HISTORY: &str = "history";
 
-/// The index's partition key, and what it has of an item (infra/control-plane.yaml).
+/// Partition key of the index, and the attributes that it contains (infra/control-plane.yaml).
 const INDEX: &str = "open";
 const DUE: &str = "due";
 const PROJECTED: [&str; 5] = ["pk", "sk", INDEX, DUE, "job"];
 
-/// Why a request was not answered, as DynamoDB says it.
+/// An error as DynamoDB reports it.
 #[derive(Debug)]
 pub(super) struct Refusal {
     pub(super) code: &'static str,
@@ -34,9 +34,9 @@ type Key = (String, String);
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     items: BTreeMap<Key, Item>,
-    /// By index partition, sort key and key.
+    /// The index: partition, sort key, and key of the item.
     open: BTreeSet<(String, String, Key)>,
-    /// Where each record stands, by its newest audit entry.
+    /// State of each record, from its newest audit entry.
     states: BTreeMap<Key, String>,
 }
 
@@ -94,7 +94,8 @@ impl Rows {
         }
     }
 
-    /// Copies the first items with a prefix to the numbers that follow. For one that is not there, the next is copied.
+    /// Copies the first items with a prefix to the indexes after them. If an item does not exist, the next one is
+    /// copied.
     pub(super) fn repeat(&mut self, pk: &str, prefix: &str, written: u32, all: u32) {
         let key = |number: u32| (pk.to_owned(), format!("{prefix}{number:06}"));
         for number in written..all {
@@ -106,7 +107,7 @@ impl Rows {
         }
     }
 
-    /// Puts one item, under its condition.
+    /// Puts one item if its condition holds.
     pub(super) fn put(&mut self, request: &Value, units: &mut Units) -> Answer {
         let (key, item) = wanted(request)?;
         let size = self.size(&key, &item);
@@ -120,8 +121,8 @@ impl Rows {
         Ok(json!({}))
     }
 
-    /// What a put is billed by: the larger of what is there and what replaces it (developer guide, "DynamoDB read and
-    /// write operations").
+    /// The size by which a put is billed: the larger one of the old and the new item (developer guide, "DynamoDB read
+    /// and write operations").
     fn size(&self, key: &Key, item: &Item) -> u64 {
         units::size(item).max(self.items.get(key).map_or(0, units::size))
     }
@@ -144,7 +145,7 @@ impl Rows {
         }
     }
 
-    /// Counts the changes, and those that move their record on: the entry that a change leaves says so.
+    /// Counts the changes, and those that change the record's state. The audit entry of a change shows the state.
     fn note(&mut self, key: &Key, item: &Item, units: &mut Units) {
         let Some(version) = item.get("version").and_then(|version| version["N"].as_str()) else { return };
         if !item.contains_key("record") {
@@ -168,7 +169,8 @@ impl Rows {
         let was = before.as_ref().and_then(|item| entry(key, item));
         let item = self.items.get(key).map(projected).unwrap_or_default();
         if was != after {
-            // An entry whose key changes is deleted, and put again (developer guide, "Using Global Secondary Indexes").
+            // If the key of an index entry changes, the entry is deleted and put again (developer guide, "Using Global
+            // Secondary Indexes").
             units.index += was.as_ref().map_or(0.0, |_| before.as_ref().map_or(0.0, entry_of));
             units.index += after.as_ref().map_or(0.0, |_| entry_of(&item));
         } else if after.is_some() && before.as_ref().map(projected) != Some(item.clone()) {
@@ -185,12 +187,12 @@ fn wanted(put: &Value) -> Result<(Key, Item), Refusal> {
     Ok((key(&put["Item"])?, item.clone()))
 }
 
-/// Its place in the index, where it has one.
+/// The item's place in the index, if it has one.
 fn entry(key: &Key, item: &Item) -> Option<(String, String, Key)> {
     Some((text(item.get(INDEX)?).ok()?, key.1.clone(), key.clone()))
 }
 
-/// What the index has of an item.
+/// The attributes of an item that the index contains.
 fn projected(item: &Item) -> Item {
     let kept = item.iter().filter(|(name, _)| PROJECTED.contains(&name.as_str()));
     kept.map(|(name, value)| (name.clone(), value.clone())).collect()
@@ -210,7 +212,7 @@ fn page(request: &Value, found: impl Iterator<Item = Item>, units: &mut Units) -
         let key = last.iter().filter(|(name, _)| is_key(name));
         answer["LastEvaluatedKey"] = key.map(|(name, value)| (name.clone(), value.clone())).collect::<Item>().into();
     }
-    // What is read is billed, not what passes.
+    // DynamoDB bills what is read, whether the filter lets it pass or not.
     units.reads += units::read(bytes, request["ConsistentRead"] == true);
     match request["FilterExpression"].as_str() {
         None => {}
@@ -228,7 +230,7 @@ fn page(request: &Value, found: impl Iterator<Item = Item>, units: &mut Units) -
     Ok(answer)
 }
 
-/// Under what a row's write units are counted.
+/// The counter for a row's write units.
 fn kind<'a>((pk, sk): &Key, units: &'a mut Units) -> &'a mut f64 {
     if pk.starts_with("RES#") {
         &mut units.pointers

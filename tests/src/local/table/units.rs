@@ -1,43 +1,43 @@
-//! Sizes of items, and what reading and writing them is billed as.
+//! Sizes of items, and the units that reading and writing them costs.
 
 use std::ops::{AddAssign, Mul};
 
 use serde_json::{Map, Value};
 
-/// Bytes that one write unit and one strongly consistent read unit hold (DynamoDB developer guide, "DynamoDB read and
-/// write operations").
+/// Bytes in one write unit and in one strongly consistent read unit (DynamoDB developer guide, "DynamoDB read and write
+/// operations").
 const WRITE_BYTES: u64 = 1024;
 const READ_BYTES: u64 = 4096;
 
 /// What calls have used.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Units {
-    /// Calls.
+    /// Number of calls.
     pub calls: f64,
-    /// Bytes of their bodies.
+    /// Bytes of the requests' bodies.
     pub sent: f64,
-    /// Bytes of their answers' bodies.
+    /// Bytes of the answers' bodies.
     pub received: f64,
-    /// Read units; an eventually consistent read is half a one.
+    /// Read units. An eventually consistent read costs half of them.
     pub reads: f64,
-    /// Write units of records: sweeps and trials.
+    /// Write units of the records of sweeps and trials.
     pub records: f64,
     /// Write units of pages of records' histories.
     pub audits: f64,
     /// Write units of pointers from instances, volumes and snapshots.
     pub pointers: f64,
-    /// Write units of the index over open work.
+    /// Write units of the index of open work.
     pub index: f64,
-    /// Records written.
+    /// Number of written records.
     pub changes: f64,
-    /// Of those, the ones after which the record stands elsewhere than before, by its history.
+    /// Number of written records whose state has changed, by their history.
     pub moves: f64,
-    /// Write units of these moves if each were one write of the record without its history, and nothing else.
+    /// Write units of the changes of state if each were one write of the record without its history.
     pub least: f64,
 }
 
 impl Units {
-    /// All write units.
+    /// Sum of all write units: records, histories, pointers and the index.
     pub fn writes(&self) -> f64 {
         self.records + self.audits + self.pointers + self.index
     }
@@ -79,7 +79,7 @@ impl AddAssign for Units {
     }
 }
 
-/// Read units of so many bytes, which are one item or one page of them.
+/// Read units for so many bytes of one item, or of one page of items.
 pub(super) fn read(bytes: u64, is_consistent: bool) -> f64 {
     let units = bytes.div_ceil(READ_BYTES).max(1) as f64;
     if is_consistent { units } else { units / 2.0 }
@@ -100,12 +100,12 @@ pub(super) fn of_value(value: &Value) -> u64 {
     let Some((kind, value)) = value.as_object().and_then(|typed| typed.iter().next()) else { return 0 };
     match (kind.as_str(), value) {
         ("S", Value::String(text)) => text.len() as u64,
-        // About a byte for two digits, and one more.
+        // A number has about one byte for two digits, and one more.
         ("N", Value::String(digits)) => {
             let digits = digits.chars().filter(char::is_ascii_digit).count() as u64;
             digits.div_ceil(2) + 1
         }
-        // Three bytes, and one more for each element.
+        // A map has three bytes, and one more for each element.
         ("M", Value::Object(fields)) => 3 + fields.len() as u64 + size(fields),
         ("L", Value::Array(elements)) => 3 + elements.iter().map(|element| 1 + of_value(element)).sum::<u64>(),
         _null_or_bool => 1,

@@ -1,4 +1,4 @@
-//! `doctor` on a stack without problems, and on one with several.
+//! Runs `doctor` on a stack without problems, and on one with several.
 
 use serde_json::{Value, json};
 use spotsweep_tests::local::{Stack, call_json, s3};

@@ -1,4 +1,5 @@
-//! What it costs to compare a trial with the others: a report that reaches a rung, by the size of the sweep.
+//! Counts what the comparison of a trial with the others costs: a report that reaches a rung, for different sizes of
+//! the sweep.
 
 use std::iter;
 
@@ -14,19 +15,20 @@ use spotsweep_tests::local::{Table, Units};
 
 use super::{Figures, TRIAL, WRITTEN, figures, hold, reported, requested};
 
-/// Trials; of a report that reaches a rung, on average: calls of the table, units written and read, bytes both ways.
+/// Number of trials, and the mean of a report that reaches a rung: calls on the table, units written and read, bytes
+/// both ways.
 const COMPARED: [(u32, Figures); 3] =
     [(20, [6.0, 3.0, 2.6, 11_500.0]), (1000, [6.0, 3.0, 22.0, 240_000.0]), (10_000, [7.0, 3.0, 200.0, 2_300_000.0])];
 
-/// Millionths of a dollar: a unit written and read on demand, and a request to Lambda, in us-east-1
-/// (<https://aws.amazon.com/dynamodb/pricing/on-demand/>, <https://aws.amazon.com/lambda/pricing/>).
+/// Prices in millionths of a dollar, for a unit written and a unit read on demand and for a request to Lambda, in
+/// us-east-1 (<https://aws.amazon.com/dynamodb/pricing/on-demand/>, <https://aws.amazon.com/lambda/pricing/>).
 const WRITE: f64 = 0.625;
 const READ: f64 = 0.125;
 const REQUEST: f64 = 0.2;
 
-/// A trial of an hour reports four times a minute.
+/// Number of reports of a trial of an hour, which reports four times a minute.
 const REPORTS: f64 = 240.0;
-/// The rungs that it passes.
+/// The rungs that the trial passes.
 const RUNGS: [u64; 4] = [3, 9, 27, 81];
 
 #[tokio::test(flavor = "multi_thread")]
@@ -42,7 +44,7 @@ async fn a_report_at_a_rung_reads_a_small_row_of_each_trial() {
             other(&course, store, index).await;
         }
         table.repeat_peers(&course.sweep.id, written, trials);
-        // Figures count from the start of the container on.
+        // Figures are counted from the start of the container on.
         let mut own =
             Trial::new(course.sweep.id.clone(), TRIAL, course.sweep.plan.as_ref().unwrap().job_of(TRIAL).unwrap());
         own.attempt(1).started_at = Some(course.harness.now);
@@ -77,7 +79,7 @@ fn price(used: &Units) -> f64 {
     REQUEST + WRITE * used.writes() + READ * used.reads
 }
 
-/// Hyperband leaves a third at each rung.
+/// Writes another trial. Hyperband leaves a third of the trials at each rung.
 async fn other(course: &Course, store: &Unpublished, index: u32) {
     let job = course.sweep.plan.as_ref().unwrap().job_of(index).unwrap();
     let mut trial = Trial::new(course.sweep.id.clone(), index, job);
@@ -87,13 +89,13 @@ async fn other(course: &Course, store: &Unpublished, index: u32) {
     course.put(store, trial).await;
 }
 
-/// Of a trial that no rung stops.
+/// A trial at this step that no rung has stopped.
 fn reached(step: u64) -> Reached {
     let rung = Rung { value: -1.0, ..rung(TRIAL, step) };
     Reached { step, rung }
 }
 
-/// With as many digits as a mean of real losses has.
+/// A rung whose value has as many digits as a mean of real losses.
 fn rung(index: u32, step: u64) -> Rung {
     let value = (f64::from(index) + 0.1 * step as f64).sin().abs();
     Rung { value, best: value, mean: value / 3.0 }

@@ -1,4 +1,4 @@
-//! What it costs to suggest a trial's parameters at its first claim, by the size of the sweep.
+//! Counts what it costs to suggest a trial's parameters at its first claim, for different sizes of the sweep.
 
 use std::sync::Arc;
 
@@ -20,12 +20,12 @@ use spotsweep_tests::local::Table;
 
 use super::{Figures, TRIAL, WRITTEN, figures, hold, requested};
 
-/// Trials that have finished; of the first claim of another one: calls of the table, units written and read, bytes both
-/// ways.
+/// Number of finished trials, and the first claim of another one: calls on the table, units written and read, bytes
+/// both ways.
 const CLAIMED: [(u32, Figures); 3] =
     [(20, [7.0, 5.0, 2.6, 11_500.0]), (1000, [7.0, 5.0, 28.0, 320_000.0]), (10_000, [8.0, 5.0, 260.0, 3_200_000.0])];
 
-/// Answers what a search's parameters are searched in, and nothing else.
+/// Answers requests for the search space, and no others.
 struct Space(Arc<Search>);
 
 impl Executor for Space {
@@ -61,7 +61,7 @@ async fn a_suggestion_reads_a_small_row_of_each_trial() {
     }
 }
 
-/// With as many digits as suggested parameters and real losses have.
+/// A finished trial, with as many digits as suggested parameters and real losses have.
 fn finished(course: &Course, index: u32) -> Trial {
     let job = course.sweep.plan.as_ref().unwrap().job_of(index).unwrap();
     let mut trial = Trial::new(course.sweep.id.clone(), index, job);

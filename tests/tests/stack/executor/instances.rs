@@ -1,4 +1,4 @@
-//! Where an attempt runs, which GPUs it has there, and what is done to its instance.
+//! Where an attempt runs, which GPUs it has there, and how its instance is drained or ended.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use spotsweep_tests::local::config;
 
 use super::Rig;
 
-/// Two containers on one instance of two GPUs, as their processes see it, and ECS.
+/// Two containers on one instance with two GPUs, as their processes and ECS see it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_container_learns_of_its_gpus_by_its_task() {
     let folder = tempfile::tempdir().unwrap();
@@ -99,7 +99,7 @@ async fn an_attempt_is_located_by_its_container_instance() {
     rig.end().await;
 }
 
-/// By its job and the number of the attempt: the instance is the one that Batch has placed it on.
+/// The instance is found by the job and the number of the attempt, from what Batch reports.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_instance_of_an_attempt_is_drained() {
     let rig = Rig::new().await;
@@ -130,7 +130,7 @@ async fn the_instance_of_an_attempt_is_drained() {
     rig.end().await;
 }
 
-/// What ECS and EC2 say of it, and the end of one that is dead.
+/// What ECS and EC2 report of an instance, and the end of a dead one.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_instance_of_an_attempt_is_looked_at_and_ended() {
     let rig = Rig::new().await;

@@ -1,4 +1,4 @@
-//! Trials that share an instance: which GPUs each has, by what its script has written down. Pure.
+//! Checks which GPUs each trial on a shared instance has, from what its script has written. The functions are pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,8 @@ struct Found<'a> {
     files: usize,
 }
 
-/// Each trial asks for one GPU. Without two attempts at the same time on one instance nothing is proven.
+/// Makes the check. Each trial asks for one GPU. If no two attempts were on one instance at the same time, nothing is
+/// proven.
 pub(super) fn judge(trials: &[Trial], stories: &BTreeMap<u32, String>) -> Check {
     let attempts: Vec<(u32, u32, &Attempt, Found<'_>)> =
         trials.iter().flat_map(|trial| of_trial(trial, stories)).collect();

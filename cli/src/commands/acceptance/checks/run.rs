@@ -1,4 +1,5 @@
-//! What a run of one's own shows beyond its events. Pure: facts in, verdicts out.
+//! Makes the checks of a run of one's own that need more than its events. The functions are pure: facts in, verdicts
+//! out.
 
 use std::collections::BTreeMap;
 
@@ -8,37 +9,37 @@ use spotsweep_protocol::words::dollars;
 
 use super::super::access::Tried;
 use super::super::estimate::Estimate;
+use super::super::injection::{self, Injection, Kind, State};
 use super::super::recording::Recorded;
-use super::super::strike::{self, Kind, State, Strike};
 use super::super::sweep::{self, Pace};
 use super::{CUT, Check, gpus, verdict};
 
-/// By then reconcile has asked Batch and EC2 itself.
+/// Later than this, `reconcile` has asked Batch and EC2 itself.
 const LATEST_EVENT_SECONDS: f64 = 300.0;
 
-/// What a run has gathered.
+/// The facts that a run has gathered.
 #[derive(Debug, Clone)]
 pub(in super::super) struct Facts {
     pub(in super::super) pace: Pace,
     pub(in super::super) estimate: Estimate,
     pub(in super::super) trials: Vec<Trial>,
-    pub(in super::super) strikes: Vec<Strike>,
-    /// What each trial's script has written of its beginnings and ends, and its model, by index.
+    pub(in super::super) injections: Vec<Injection>,
+    /// By trial index: what its script has written about its beginnings and ends, and its model.
     pub(in super::super) stories: BTreeMap<u32, String>,
     pub(in super::super) models: BTreeMap<u32, String>,
-    /// Absent where no attempt was there that could ask for credentials.
+    /// None if there was no attempt that could ask for credentials.
     pub(in super::super) access: Option<Tried>,
-    /// What the control plane has added up.
+    /// The cost that the control plane has computed.
     pub(in super::super) spent: Option<Spent>,
-    /// Volumes and snapshots that were there after the sweep had settled.
+    /// Volumes and snapshots that still existed after the sweep had settled.
     pub(in super::super) leftovers: Vec<String>,
     /// Whether each trial asks for a GPU.
     pub(in super::super) gpus: bool,
 }
 
-/// Every check that needs more than a recording.
+/// Makes every check that needs more than a recording.
 pub(in super::super) fn judge(facts: &Facts, recording: &[Recorded]) -> Vec<Check> {
-    let mut checks: Vec<Check> = strike::ALL.map(|kind| strike_check(facts, kind)).into();
+    let mut checks: Vec<Check> = injection::ALL.map(|kind| injection_check(facts, kind)).into();
     checks.extend([
         success(facts),
         resume(facts),
@@ -51,8 +52,8 @@ pub(in super::super) fn judge(facts: &Facts, recording: &[Recorded]) -> Vec<Chec
     checks
 }
 
-/// A strike that no instance was ripe for proves nothing.
-fn strike_check(facts: &Facts, kind: Kind) -> Check {
+/// Checks the injections of one kind. If no instance was suitable, nothing is proven.
+fn injection_check(facts: &Facts, kind: Kind) -> Check {
     let (name, assumption) = match kind {
         Kind::Interruption => {
             ("interruption", "FIS interrupts one instance of Batch, named by its ARN, while it trains.")
@@ -61,10 +62,12 @@ fn strike_check(facts: &Facts, kind: Kind) -> Check {
             ("termination", "An instance of Batch can be terminated without a notice while it trains.")
         }
     };
-    let cases = facts.strikes.iter().filter(|strike| strike.kind == kind).filter_map(|strike| match &strike.state {
-        State::Happened { .. } => Some(Ok(strike.line())),
-        State::Failed { .. } => Some(Err(strike.line())),
-        State::Waiting { .. } | State::Underway { .. } => None,
+    let cases = facts.injections.iter().filter(|injection| injection.kind == kind).filter_map(|injection| {
+        match &injection.state {
+            State::Happened { .. } => Some(Ok(injection.line())),
+            State::Failed { .. } => Some(Err(injection.line())),
+            State::Waiting { .. } | State::Underway { .. } => None,
+        }
     });
     verdict(name, assumption, cases.collect())
 }
@@ -84,7 +87,7 @@ fn success(facts: &Facts) -> Check {
     verdict("success", assumption, (0..sweep::trials()).map(case).collect())
 }
 
-/// By what the script itself has written.
+/// Checks what the script itself has written.
 fn resume(facts: &Facts) -> Check {
     let mut cases = Vec::new();
     for (index, story) in &facts.stories {
@@ -111,8 +114,8 @@ fn session_tags(facts: &Facts) -> Check {
     verdict("session-tags", assumption, facts.access.clone().unwrap_or_default())
 }
 
-/// Against the whole time of the run's instances at the dearest price: the bill has boot and idle time, too, which
-/// `spotsweep cost` leaves out. An attempt that ended before it claimed its trial has not told its instance's type.
+/// Compares the cost with the time of all the run's instances at the highest price. The bill also has boot and idle
+/// time, which `spotsweep cost` leaves out. An attempt that ended before its claim has not reported its instance type.
 fn costs(facts: &Facts, recording: &[Recorded]) -> Check {
     let assumption = "`spotsweep cost` has a price for all attempts that have claimed their trial, is not above the \
                       instances' whole time, and is within the estimate.";
@@ -124,7 +127,7 @@ fn costs(facts: &Facts, recording: &[Recorded]) -> Check {
     let case = |is_right: bool, text: String| if is_right { Ok(text) } else { Err(text) };
     let cases = vec![
         case(
-            // Times are in milliseconds.
+            // The tolerance is there because times are in milliseconds.
             unpriced <= unclaimed + 0.01,
             format!("{unpriced:.1} s of attempts without a price, {unclaimed:.1} s of attempts without a claim"),
         ),
@@ -147,7 +150,7 @@ fn unclaimed_seconds(trials: &[Trial]) -> f64 {
     spans.map(|span| span.as_secs_f64()).sum()
 }
 
-/// From an instance's first event to its end, or to the recording's.
+/// Hours from an instance's first event to its end, or to the end of the recording.
 fn instance_hours(recording: &[Recorded]) -> f64 {
     let Some(end) = recording.iter().map(|recorded| recorded.received).max() else { return 0.0 };
     let mut spans = BTreeMap::new();

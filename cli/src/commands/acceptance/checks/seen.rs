@@ -1,4 +1,4 @@
-//! The recording by instance and by attempt.
+//! Sorts a recording by instance and by attempt.
 
 use std::collections::BTreeMap;
 
@@ -8,24 +8,23 @@ use serde_json::Value;
 use super::super::recording::Recorded;
 use super::timestamp;
 
-/// Fields of "ECS Container Instance State Change": Amazon ECS developer guide, "Amazon ECS container instance state
-/// change events".
+/// This event's fields are in the Amazon ECS developer guide, "Amazon ECS container instance state change events".
 const CONTAINER_INSTANCE: &str = "ECS Container Instance State Change";
 
-/// What the checks ask for.
+/// What the checks need of a recording.
 #[derive(Debug, Default)]
 pub(super) struct Seen<'a> {
     /// The first interruption warning of each instance.
     pub(super) warnings: BTreeMap<&'a str, &'a Recorded>,
     /// The first rebalance recommendation of each instance.
     pub(super) rebalances: BTreeMap<&'a str, &'a Recorded>,
-    /// Instances by the ARN that Batch and ECS know them by.
+    /// Instances by the container instance ARN that Batch and ECS use.
     pub(super) container_instances: BTreeMap<&'a str, &'a str>,
     /// When an instance was first DRAINING.
     pub(super) draining: BTreeMap<&'a str, Timestamp>,
     /// When an instance was first under notice, or shut down.
     pub(super) ending: BTreeMap<&'a str, Timestamp>,
-    /// The newest account of each attempt, by job and number.
+    /// The newest description of each attempt, by job and number.
     pub(super) attempts: BTreeMap<(&'a str, usize), Attempt<'a>>,
 }
 
@@ -34,7 +33,7 @@ pub(super) struct Seen<'a> {
 pub(super) struct Attempt<'a> {
     job: &'a str,
     number: usize,
-    /// `i-…`, where ECS's events tell it.
+    /// `i-…`, if ECS's events show it.
     pub(super) instance: Option<&'a str>,
     pub(super) started: Option<Timestamp>,
     pub(super) stopped: Option<Timestamp>,
@@ -49,7 +48,7 @@ impl Attempt<'_> {
 }
 
 impl<'a> Seen<'a> {
-    /// Sorts it. `recording` is oldest first.
+    /// Sorts a recording, whose oldest event comes first.
     pub(super) fn of(recording: &'a [Recorded]) -> Self {
         let mut seen = Self::default();
         for recorded in recording {
@@ -85,7 +84,7 @@ impl<'a> Seen<'a> {
         seen
     }
 
-    /// With `ecsProperties`, Batch has the container's fields in `taskProperties`.
+    /// For jobs with `ecsProperties`, Batch has the container's fields in `taskProperties`.
     fn attempt(&self, job: &'a str, number: usize, attempt: &'a Value) -> Attempt<'a> {
         let either = |one: &str, other: &str| attempt.pointer(one).or_else(|| attempt.pointer(other));
         let time = |name: &str| attempt.get(name).and_then(Value::as_i64).and_then(timestamp);

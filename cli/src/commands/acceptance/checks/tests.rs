@@ -9,7 +9,7 @@ use super::*;
 
 const INSTANCE: &str = "i-1234567890abcdef0";
 
-/// An event of `tests/events`, sent and received at these seconds after the recording's start.
+/// An event of `tests/events`, sent and received these seconds after the recording's start.
 fn event(file: &str, at: i64, change: impl FnOnce(&mut Value)) -> Recorded {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../tests/events/{file}.json"));
     let mut event = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
@@ -27,7 +27,7 @@ fn container_instance(status: &str, at: i64) -> Recorded {
     })
 }
 
-/// A job whose first attempt was reclaimed at second 200 and whose second one started elsewhere.
+/// A job whose first attempt was reclaimed at second 200, and whose second one started elsewhere.
 fn job(change: impl FnOnce(&mut Value)) -> Recorded {
     event("batch-job-state-change", 300, |event| {
         let attempt = |host: &str, started: i64| {
@@ -39,7 +39,7 @@ fn job(change: impl FnOnce(&mut Value)) -> Recorded {
     })
 }
 
-/// As AWS's documents promise it.
+/// A recording in which AWS does what its documents promise.
 fn kind_aws() -> Vec<Recorded> {
     vec![
         container_instance("ACTIVE", 0),
@@ -87,7 +87,7 @@ fn each_check_fails_on_its_own_contradiction_alone() {
     }
 }
 
-/// An event's time is cut to the second: an attempt may have started before the warning, and look later.
+/// An event's time is cut to the second. So an attempt may have started before the warning although its time is later.
 #[test]
 fn an_attempt_of_the_warnings_own_second_is_not_late() {
     let started = |millis: i64| {
@@ -98,7 +98,7 @@ fn an_attempt_of_the_warnings_own_second_is_not_late() {
     assert_eq!((started(100_900), started(101_100)), (Verdict::Held, Verdict::DidNotHold));
 }
 
-/// Only an attempt that lost its instance says something of the reason for that.
+/// Only an attempt that lost its instance shows the reason for that.
 #[test]
 fn an_attempt_that_ended_before_its_instance_is_not_looked_at() {
     let failed_start = |stopped: i64| {
@@ -112,7 +112,7 @@ fn an_attempt_that_ended_before_its_instance_is_not_looked_at() {
     assert_eq!(verdicts(&recording)["status-reason"], Verdict::NotSeen, "half a minute before the warning");
     recording[5] = failed_start(110);
     assert_eq!(verdicts(&recording)["status-reason"], Verdict::DidNotHold);
-    // Terminated without a notice.
+    // The instance is terminated without a notice.
     recording[3] = event("reconcile", 100, |event| {
         event["source"] = json!("aws.ec2");
         event["detail-type"] = json!("EC2 Instance State-change Notification");
@@ -125,7 +125,7 @@ fn an_attempt_that_ended_before_its_instance_is_not_looked_at() {
 fn what_was_not_recorded_is_not_said_to_hold() {
     let foreign = event("reconcile", 0, |event| event["source"] = json!("somebody.else"));
     assert!(verdicts(&[foreign]).values().all(|verdict| *verdict == Verdict::NotSeen));
-    // A rule without aws.ecs: draining cannot be judged, and no instance is known to have had an attempt.
+    // The rule does not record aws.ecs. So draining cannot be judged, and no instance is known to have had an attempt.
     let without_ecs: Vec<Recorded> =
         kind_aws().into_iter().filter(|recorded| !recorded.kind().starts_with("ECS")).collect();
     for name in ["draining", "placement", "status-reason"] {

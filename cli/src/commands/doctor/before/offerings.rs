@@ -1,4 +1,4 @@
-//! Whether the region and its zones have the instance types.
+//! Checks whether the region and its zones have the instance types.
 
 use std::collections::BTreeSet;
 
@@ -9,10 +9,10 @@ use super::super::finding::{Finding, State};
 
 const ABOUT: &str = "instance types";
 
-/// What is offered: instance type and zone.
+/// Pairs of an instance type and a zone that offers it.
 type Offers = BTreeSet<(String, String)>;
 
-/// Findings about instance types or families in these zones of the region.
+/// Checks instance types or families in these zones of the region.
 pub(super) async fn look(client: &Client, names: &[String], zones: &[String]) -> Vec<Finding> {
     match offers(client, names).await {
         Ok(offers) => judge(names, &offers, zones),
@@ -20,7 +20,8 @@ pub(super) async fn look(client: &Client, names: &[String], zones: &[String]) ->
     }
 }
 
-/// In all zones of the region: CreateComputeEnvironment asks only whether the region has a type.
+/// Reads the offers in all zones of the region, because CreateComputeEnvironment checks only whether the region has a
+/// type.
 async fn offers(client: &Client, names: &[String]) -> Result<Offers, Box<Finding>> {
     let patterns = names.iter().map(|name| if is_family(name) { format!("{name}.*") } else { name.clone() });
     let filter = Filter::builder().name("instance-type").set_values(Some(patterns.collect())).build();
@@ -47,7 +48,7 @@ fn is_family(name: &str) -> bool {
     !name.contains('.')
 }
 
-/// Graviton types have a `g` after the number of their generation.
+/// Whether a type is of Graviton: it has a `g` after the number of its generation.
 fn is_arm(name: &str) -> bool {
     let family = name.split('.').next().unwrap_or(name);
     let attributes = family.trim_start_matches(|letter: char| letter.is_ascii_lowercase());
@@ -79,7 +80,8 @@ fn is_of(name: &str, offered: &str) -> bool {
     name == offered || (is_family(name) && offered.split('.').next() == Some(name))
 }
 
-/// Batch answers "Instance type can only be one of […]", and CloudFormation takes the whole stack back (fact 49).
+/// For such a type Batch answers "Instance type can only be one of […]", and CloudFormation rolls the whole stack back
+/// (fact 49).
 fn not_in_region(known: &[&str], unknown: &[&str]) -> Option<Finding> {
     if unknown.is_empty() {
         return None;
@@ -97,7 +99,7 @@ fn not_in_region(known: &[&str], unknown: &[&str]) -> Option<Finding> {
     Some(Finding::problem(ABOUT, said, fix))
 }
 
-/// Types of one compute environment share their architecture (API_ComputeResource, `instanceTypes`).
+/// The types of one compute environment must have the same architecture (API_ComputeResource, `instanceTypes`).
 fn mixed(names: &[String]) -> Option<Finding> {
     let (arm, x86): (Vec<&str>, Vec<&str>) = names.iter().map(String::as_str).partition(|name| is_arm(name));
     if arm.is_empty() || x86.is_empty() {
@@ -163,9 +165,9 @@ mod tests {
         let found = judged(&TYPES, &[("g6.xlarge", "z-1b")], &ZONES);
         assert_eq!(found.iter().map(|(state, _)| *state).collect::<Vec<_>>(), [State::Ok, State::Look]);
         assert!(found[1].1.contains("z-1b lacks g6.xlarge"), "{found:?}");
-        // Where a zone is not used it does not matter.
+        // A zone that is not used does not matter.
         assert_eq!(judged(&TYPES, &[("g6.xlarge", "z-1b")], &["z-1a", "z-1c"]).len(), 1);
-        // A family is there where one of its types is.
+        // A family exists in a zone if one of its types does.
         assert_eq!(judged(&["g5", "g6"], &[], &ZONES).len(), 1);
     }
 

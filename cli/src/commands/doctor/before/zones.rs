@@ -1,4 +1,4 @@
-//! The zones that trials run in: those of the given subnets, or of the network that the template makes.
+//! Finds the zones in which trials run: those of the given subnets, or those of the network that the template makes.
 
 use std::collections::BTreeSet;
 
@@ -8,10 +8,10 @@ use aws_sdk_ec2::types::Filter;
 use super::super::finding::Finding;
 
 const ABOUT: &str = "zones";
-/// The least ZoneCount that the template allows.
+/// The smallest ZoneCount that the template allows.
 const LEAST: usize = 2;
 
-/// The zones, and what to say of them.
+/// Finds the zones, and makes the finding about them.
 pub(super) async fn look(
     client: &Client,
     subnets: &[String],
@@ -31,7 +31,7 @@ pub(super) async fn look(
     Ok((zones.into_iter().collect(), Finding::ok(ABOUT, said)))
 }
 
-/// `Fn::GetAZs` answers the zones with a default subnet, and all zones where there is none
+/// `Fn::GetAZs` returns the zones with a default subnet, and all zones if no zone has one
 /// (<https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/intrinsic-function-reference-getavailabilityzones.html>).
 async fn with_default_subnet(client: &Client) -> Result<BTreeSet<String>, Box<Finding>> {
     let refused =
@@ -50,7 +50,7 @@ async fn with_default_subnet(client: &Client) -> Result<BTreeSet<String>, Box<Fi
     Ok(found.availability_zones().iter().filter_map(|zone| zone.zone_name().map(str::to_owned)).collect())
 }
 
-/// The first ones in alphabetical order, as `infra/network.yaml` takes them.
+/// Chooses the first zones in alphabetical order, as `infra/network.yaml` does.
 fn choose(zones: BTreeSet<String>, count: usize) -> Result<(Vec<String>, Finding), Box<Finding>> {
     let there = zones.len();
     if there >= count {

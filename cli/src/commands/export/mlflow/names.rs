@@ -4,17 +4,17 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// Longest name of a file, less some room to tell two apart.
+/// Longest name of a file. It leaves some room for what distinguishes two names.
 const LONGEST: usize = 200;
 
-/// A file for each name, all different, none outside the folder.
+/// A file for each name. All are different, and none is outside the folder.
 pub(super) fn files<'a>(names: impl Iterator<Item = &'a str>) -> Vec<PathBuf> {
     let fitted: Vec<String> = names.map(fit).collect();
     let folders: BTreeSet<String> = fitted.iter().flat_map(|name| above(name)).collect();
     let mut taken = BTreeSet::new();
     let mut different = |name: &String| {
         let mut file = if folders.contains(name) || above(name).any(|folder| fitted.contains(&folder)) {
-            // One name is the other's folder.
+            // One of two names would be the folder of the other one.
             name.replace('/', "_")
         } else {
             name.clone()
@@ -27,7 +27,7 @@ pub(super) fn files<'a>(names: impl Iterator<Item = &'a str>) -> Vec<PathBuf> {
     fitted.iter().map(&mut different).collect()
 }
 
-/// The folders that a name lies in.
+/// The folders that contain the file of a name.
 fn above(name: &str) -> impl Iterator<Item = String> {
     name.match_indices('/').map(|(at, _)| name[..at].to_owned())
 }

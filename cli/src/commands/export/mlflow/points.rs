@@ -1,4 +1,4 @@
-//! A trial's metrics over time, from the record that its runner keeps.
+//! Reads a trial's metrics over time from the record that its runner keeps.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,17 +8,17 @@ use serde::Deserialize;
 use spotsweep_protocol::metric::Metric;
 use spotsweep_protocol::number::Number;
 
-/// One value of a metric; shown as a line of MLflow's file.
+/// One value of a metric. It is displayed as a line of MLflow's file.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Point {
-    /// Since 1970.
+    /// Milliseconds since 1970.
     millis: i64,
     value: f64,
     step: i64,
 }
 
 impl Point {
-    /// A metric's last value, where nothing else is known.
+    /// A metric's last value, if nothing else is known.
     pub(super) fn last(at: Timestamp, metric: &Metric) -> Self {
         Self { millis: at.as_millisecond(), value: metric.last, step: metric.step.map_or(0, |step| step as i64) }
     }
@@ -38,9 +38,9 @@ struct Line {
     metrics: BTreeMap<String, Number>,
 }
 
-/// Every metric's values in order. Values without a step are counted, as MLflow wants whole numbers; so are those of a
-/// metric that has a step between two. Lines that are not whole are passed over: a record that is being written ends
-/// anywhere.
+/// Reads every metric's values in order. MLflow needs whole numbers as steps. So values without a step are counted, and
+/// so are those of a metric with a step that is not a whole number. Incomplete lines are skipped: a record that is
+/// being written may end anywhere.
 pub(super) fn read(jsonl: &[u8]) -> BTreeMap<String, Vec<Point>> {
     let mut all: BTreeMap<String, Vec<(i64, f64, Option<f64>)>> = BTreeMap::new();
     for line in jsonl.split(|byte| *byte == b'\n') {

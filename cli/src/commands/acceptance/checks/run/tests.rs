@@ -21,18 +21,18 @@ fn recording() -> Vec<Recorded> {
     vec![instance("pending", 0), instance("terminated", 1_800)]
 }
 
-fn with_state(kind: Kind, state: State) -> Strike {
-    let mut strike = Strike::new(kind);
-    strike.state = state;
-    strike
+fn with_state(kind: Kind, state: State) -> Injection {
+    let mut injection = Injection::new(kind);
+    injection.state = state;
+    injection
 }
 
-fn strike_on(kind: Kind, instance: &str) -> Strike {
+fn injection_on(kind: Kind, instance: &str) -> Injection {
     let state = State::Happened { instance: instance.to_owned(), at: Timestamp::from_second(BEGIN).unwrap() };
     with_state(kind, state)
 }
 
-/// As it should be: trial 1 was stopped, trial 2 was killed.
+/// A good run, in which trial 1 was stopped and trial 2 was killed.
 fn good() -> Facts {
     let pace = Pace::LOCAL;
     let trial = |index| {
@@ -50,7 +50,7 @@ fn good() -> Facts {
         pace,
         estimate: Estimate::at(0.5, 2.0, pace),
         trials: (0..4).map(trial).collect(),
-        strikes: strike::ALL.map(|kind| strike_on(kind, "i-1")).into(),
+        injections: injection::ALL.map(|kind| injection_on(kind, "i-1")).into(),
         stories: stories.map(|(index, story)| (index, story.to_owned())).into(),
         models: (0..4).map(|index| (index, sweep::model(index, pace).unwrap() + "\n")).collect(),
         access: Some(vec![Ok("reads its own".to_owned())]),
@@ -87,7 +87,7 @@ fn each_check_fails_on_its_own_contradiction_alone() {
         ("costs", Facts { spent: spent(0.2, 1.0), ..good.clone() }),
         ("costs", Facts { spent: spent(0.3, 0.0), ..good.clone() }),
         ("costs", Facts { spent: spent(0.0, 0.0), ..good.clone() }),
-        ("interruption", Facts { strikes: vec![refused, strike_on(Kind::Termination, "i-1")], ..good.clone() }),
+        ("interruption", Facts { injections: vec![refused, injection_on(Kind::Termination, "i-1")], ..good.clone() }),
         ("nothing-left", Facts { leftovers: vec!["vol-1".to_owned()], ..good.clone() }),
     ];
     for (name, facts) in contradictions {
@@ -104,8 +104,8 @@ fn each_check_fails_on_its_own_contradiction_alone() {
 #[test]
 fn what_was_not_seen_is_not_said_to_hold() {
     let undisturbed = [(0, "began 0\nfinished 60\n".to_owned())].into();
-    let strikes = strike::ALL.map(Strike::new).into();
-    let facts = Facts { stories: undisturbed, access: None, spent: None, strikes, ..good() };
+    let injections = injection::ALL.map(Injection::new).into();
+    let facts = Facts { stories: undisturbed, access: None, spent: None, injections, ..good() };
     for check in judge(&facts, &[]) {
         let is_seen = ["success", "nothing-left"].contains(&check.name);
         assert_eq!(check.verdict, if is_seen { Verdict::Held } else { Verdict::NotSeen }, "{}", check.name);

@@ -1,7 +1,7 @@
-//! What has happened to trials: the difference between two looks at their records.
+//! Derives what has happened to trials from the difference between two looks at their records.
 //!
-//! A look that comes late finds several steps at once and tells all of them that the record still shows: each attempt's
-//! begin and end is kept there with its own time.
+//! A late look finds several steps at once, and returns all of them that the record still shows: it has the times of
+//! each attempt's start and end.
 
 use crate::show;
 use jiff::Timestamp;
@@ -13,10 +13,10 @@ use spotsweep_protocol::words::{counted, duration, rounded};
 
 /// Something that has happened. As JSON, it is a line of `watch --json` (docs/watch.md).
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct Happening {
-    /// When, as Batch or EC2 tells it; of what has no time of its own, when it was seen.
+pub(crate) struct WatchEvent {
+    /// The time that Batch or EC2 reports. If there is none, the time of the look.
     pub(crate) at: Timestamp,
-    /// The trial's index; absent for what concerns the sweep.
+    /// The trial's index. None for an event of the sweep.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) trial: Option<u32>,
     /// What.
@@ -30,13 +30,13 @@ pub(crate) struct Happening {
 pub(crate) enum What {
     /// The sweep has entered a stage.
     Stage { stage: &'static str },
-    /// No further attempt starts: the sweep's budget is reached.
+    /// No further attempt starts, because the sweep's budget is reached.
     Stopped { reason: String },
-    /// There is something to know of the sweep, of a kind that there was not before.
+    /// There is a warning about the sweep, of a kind that was not there before.
     Warned { warning: String },
     /// A trial's first container runs.
     Started { attempt: u32, zone: Option<String>, instance: Option<String> },
-    /// A later one runs. `seconds_lost` counts from the end of the container before.
+    /// A later container runs. `seconds_lost` counts from the end of the one before.
     Resumed {
         attempt: u32,
         zone: Option<String>,
@@ -44,35 +44,35 @@ pub(crate) enum What {
         instance: Option<String>,
         seconds_lost: Option<f64>,
     },
-    /// The instance is to be taken, or EC2 recommends to leave: the workspace is saved early.
+    /// The instance will be reclaimed, or EC2 recommends to leave it. An early snapshot of the workspace is made.
     Noticed { attempt: u32 },
-    /// The attempt's instance was taken.
+    /// The attempt's instance was reclaimed.
     Interrupted { attempt: u32, zone: Option<String>, reason: Option<String> },
-    /// The workspace is on its way to another zone.
+    /// The workspace is moving to another zone.
     Migrating { from_zone: String, to_zone: String },
-    /// It is mounted and verified there.
+    /// The workspace is mounted and verified in the other zone.
     Migrated { from_zone: String, to_zone: String },
-    /// Something was not as usual with its workspace, and another way was taken.
+    /// The usual source of its workspace was not usable, and another one was taken.
     FellBack { note: String },
     /// The training has shown no sign of life since then.
     Stalled { attempt: u32, since: Timestamp },
     /// A training that was stalled shows signs of life again.
     GoesOn { attempt: u32 },
-    /// The attempt cannot get its workspace: it leaves, and the next one asks again.
+    /// The attempt cannot get its workspace. It ends, and the next one asks again.
     Refused { reason: String },
-    /// Batch's attempts are used up: the trial goes on as a job of its own.
+    /// Batch's attempts are used up, so the trial goes on as a job of its own.
     Resubmitted { round: u32 },
-    /// It is done.
+    /// The trial has succeeded.
     Succeeded { attempts: usize, run_seconds: f64, metric: Option<String>, value: Option<f64>, best: bool },
-    /// It has failed for good.
+    /// The trial has failed for good.
     Failed { attempts: usize, reason: String },
-    /// It is stopped before its end, as others are better.
+    /// The trial was stopped early, because others are better.
     StoppedEarly { attempts: usize, reason: String },
-    /// A person has cancelled it.
+    /// A person has cancelled the trial.
     Cancelled { attempts: usize, by: String },
 }
 
-impl Happening {
+impl WatchEvent {
     /// One sentence in one line, whatever others have written into it.
     pub(crate) fn text(&self) -> String {
         let what = self.what.text();
@@ -126,8 +126,8 @@ impl What {
     }
 }
 
-/// What has happened to a trial since it was last seen; everything, where it has not been seen yet.
-pub(super) fn between(before: Option<&Trial>, after: &Trial, now: Timestamp) -> Vec<Happening> {
+/// What has happened to a trial since the last look, or ever if there was none.
+pub(super) fn between(before: Option<&Trial>, after: &Trial, now: Timestamp) -> Vec<WatchEvent> {
     if before == Some(after) {
         return Vec::new();
     }
@@ -146,7 +146,7 @@ pub(super) fn between(before: Option<&Trial>, after: &Trial, now: Timestamp) -> 
     if after.is_over() && !before.is_some_and(Trial::is_over) {
         news.push((after.stopped_at().unwrap_or(now), end(after)));
     }
-    news.into_iter().map(|(at, what)| Happening { at, trial: Some(after.index), what }).collect()
+    news.into_iter().map(|(at, what)| WatchEvent { at, trial: Some(after.index), what }).collect()
 }
 
 fn of_attempt(
@@ -192,7 +192,8 @@ fn of_stall(before: Option<Stall>, after: &Trial) -> Option<What> {
     }
 }
 
-/// The last attempt before that one whose container ran: others were taken while they started, and changed nothing.
+/// The last attempt before this one whose container ran. Others were interrupted while they started, and changed
+/// nothing.
 pub(super) fn ran_before(trial: &Trial, number: u32) -> Option<&Attempt> {
     trial.attempts.range(..number).map(|(_, attempt)| attempt).rfind(|attempt| attempt.started_at.is_some())
 }
@@ -216,14 +217,14 @@ fn of_workspace(before: Option<&Workspace>, after: &Workspace, now: Timestamp) -
     if let Some(from_zone) = home {
         news.push((now, What::Migrated { from_zone: from_zone.to_owned(), to_zone: after.volume.zone.clone() }));
     }
-    let told = before.map_or(0, |before| before.notes.len());
-    news.extend(after.notes.iter().skip(told).map(|note| (now, What::FellBack { note: note.clone() })));
+    let known = before.map_or(0, |before| before.notes.len());
+    news.extend(after.notes.iter().skip(known).map(|note| (now, What::FellBack { note: note.clone() })));
     let refused = after.unavailable.as_ref().filter(|why| before.and_then(|old| old.unavailable.as_ref()) != Some(why));
     news.extend(refused.map(|reason| (now, What::Refused { reason: reason.clone() })));
     news
 }
 
-/// From which zone to which a workspace is moving.
+/// The zones between which a workspace is moving.
 fn way(workspace: &Workspace) -> Option<(String, String)> {
     let here = &workspace.volume.zone;
     let (from, to) = match (&workspace.stage, &workspace.source) {
@@ -259,7 +260,7 @@ pub(super) fn is_mounted(workspace: &Workspace) -> bool {
 fn end(trial: &Trial) -> What {
     let attempts = trial.attempts.len();
     match trial.standing() {
-        // Metric and rank are the sweep's to know.
+        // The metric and the rank are known from the sweep only.
         Standing::Succeeded => {
             What::Succeeded { attempts, run_seconds: trial.run_seconds(), metric: None, value: None, best: false }
         }
@@ -279,7 +280,7 @@ mod tests {
 
     use crate::live::samples::{at, attached, detached, interrupted, trial};
 
-    fn told(before: Option<&Trial>, after: &Trial) -> Vec<String> {
+    fn texts(before: Option<&Trial>, after: &Trial) -> Vec<String> {
         between(before, after, at(99)).iter().map(|news| format!("{} {}", news.at.as_second(), news.text())).collect()
     }
 
@@ -313,9 +314,9 @@ mod tests {
             trial.attempt(2).stopped_at = Some(at(40));
             trial.attempt(2).exit_code = Some(0);
         });
-        let told_singly: Vec<String> = steps.windows(2).flat_map(|pair| told(pair.first(), &pair[1])).collect();
+        let singly: Vec<String> = steps.windows(2).flat_map(|pair| texts(pair.first(), &pair[1])).collect();
         assert_eq!(
-            told_singly,
+            singly,
             [
                 "10 trial 7 runs in us-east-1a on i-us-east-1a",
                 "20 trial 7 is interrupted in us-east-1a: attempt 1: Host EC2 (instance i-us-east-1a) terminated.",
@@ -326,9 +327,9 @@ mod tests {
             ]
         );
         let last = &steps[steps.len() - 1];
-        assert!(told(Some(last), last).is_empty());
-        // Who comes late is told all that the record still shows.
-        let late = told(None, last);
+        assert!(texts(Some(last), last).is_empty());
+        // A late look returns everything that the record still shows.
+        let late = texts(None, last);
         for at in ["10 ", "20 ", "27 ", "40 "] {
             assert!(late.iter().any(|line| line.starts_with(at)), "{at}: {late:?}");
         }
@@ -340,11 +341,11 @@ mod tests {
         let stalled = Trial { stall: Some(Stall { attempt: 1, since: at(60) }), ..running.clone() };
         let begins = ["99 trial 3 is stalled: attempt 1: no output, metric, checkpoint or GPU activity since \
             1970-01-01 00:01:00 UTC"];
-        assert_eq!(told(Some(&running), &stalled), begins);
-        assert_eq!(told(Some(&stalled), &running), ["99 trial 3 goes on: attempt 1 is not stalled any more"]);
+        assert_eq!(texts(Some(&running), &stalled), begins);
+        assert_eq!(texts(Some(&stalled), &running), ["99 trial 3 goes on: attempt 1 is not stalled any more"]);
         let mut ended = running;
         ended.attempt(1).reason = Some(StopReason::Stalled { seconds: 1800 }.into());
-        assert!(told(Some(&stalled), &ended).is_empty());
+        assert!(texts(Some(&stalled), &ended).is_empty());
     }
 
     #[test]
@@ -373,7 +374,7 @@ mod tests {
         after.workspace = Some(workspace);
         after.round = 1;
         assert_eq!(
-            told(Some(&before), &after),
+            texts(Some(&before), &after),
             [
                 "99 trial 1 goes on as a job of its own: round 1",
                 "30 trial 1 is warned: attempt 1 may lose its instance; saving early",

@@ -1,4 +1,4 @@
-//! When an instance is taken, which one, and what became of that. Pure.
+//! Decides when an interruption is injected and into which instance, and follows its result. The functions are pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -8,25 +8,25 @@ use spotsweep_control_plane::trial::{JobStatus, Trial};
 
 use super::sweep::{ATTEMPTS, METRIC};
 
-/// Strikes of a run. None of them waits for another.
+/// The injections of a run. None of them waits for another.
 pub(super) const ALL: [Kind; 2] = [Kind::Interruption, Kind::Termination];
-/// Of a trial's steps: before, there is little to lose.
+/// Share of a trial's steps before which an interruption would lose little.
 const EARLIEST: f64 = 0.1;
-/// How often a strike is tried: an instance may end by itself just before.
+/// How often an injection is tried: an instance may end by itself just before.
 const TRIES: u32 = 3;
 
 /// How an instance is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// By FIS: with a recommendation and a warning.
+    /// By FIS, with a recommendation and a warning.
     Interruption,
-    /// By TerminateInstances: without a notice, which FIS cannot do.
+    /// By TerminateInstances, without a notice, which FIS cannot do.
     Termination,
 }
 
 impl Kind {
-    /// Of a trial's steps: after, the trial may end before its instance does. FIS's end may come four minutes after the
-    /// strike (fact 33): less than a third of a training.
+    /// Share of a trial's steps after which the trial may end before its instance does. FIS may end the instance four
+    /// minutes after the injection (fact 33), which is less than a third of a training.
     fn latest(self) -> f64 {
         match self {
             Self::Interruption => 0.6,
@@ -34,7 +34,7 @@ impl Kind {
         }
     }
 
-    /// As the page says it of an instance.
+    /// What happened to an instance, in the page's words.
     pub(super) fn done(self) -> &'static str {
         match self {
             Self::Interruption => "was interrupted by FIS",
@@ -43,30 +43,30 @@ impl Kind {
     }
 }
 
-/// A strike, and how far it is.
+/// One injection, and its state.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Strike {
+pub(super) struct Injection {
     pub(super) kind: Kind,
     pub(super) state: State,
     tries: u32,
-    /// Not tried again before.
+    /// Not before this time is it tried again.
     rest_until: Timestamp,
 }
 
-/// How far a strike is.
+/// State of an injection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum State {
-    /// No instance was ripe so far, or this was in the way.
+    /// No instance was suitable so far, or this error was in the way.
     Waiting { obstacle: Option<String> },
-    /// FIS works on an instance.
+    /// FIS is interrupting an instance.
     Underway { experiment: String, instance: String, since: Timestamp },
     /// The instance was taken.
     Happened { instance: String, at: Timestamp },
-    /// It was tried as often as it may be.
+    /// Every try has failed.
     Failed { reason: String },
 }
 
-impl Strike {
+impl Injection {
     pub(super) fn new(kind: Kind) -> Self {
         let state = State::Waiting { obstacle: None };
         Self { kind, state, tries: 0, rest_until: Timestamp::UNIX_EPOCH }
@@ -77,7 +77,7 @@ impl Strike {
         matches!(self.state, State::Waiting { .. }) && now >= self.rest_until
     }
 
-    /// A try has failed. Another one follows after a rest, unless it was the last.
+    /// Notes a failed try. Another one follows after a rest, unless it was the last.
     pub(super) fn fail(&mut self, reason: String, now: Timestamp, rest: Duration) {
         self.tries += 1;
         self.rest_until = now.saturating_add(rest).unwrap_or(Timestamp::MAX);
@@ -87,7 +87,7 @@ impl Strike {
         };
     }
 
-    /// The instance that it has taken, or is about to.
+    /// The instance that was taken, or is being taken.
     pub(super) fn instance(&self) -> Option<&str> {
         match &self.state {
             State::Underway { instance, .. } | State::Happened { instance, .. } => Some(instance),
@@ -95,7 +95,7 @@ impl Strike {
         }
     }
 
-    /// What a run's page says of it.
+    /// What the run's page says about it.
     pub(super) fn line(&self) -> String {
         match (&self.state, self.kind) {
             (State::Happened { instance, at }, kind) => format!("{at:.0}: {instance} {}", kind.done()),
@@ -114,10 +114,10 @@ impl Strike {
     }
 }
 
-/// The instance to take; none where it is not time yet. `running` are the deployment's running instances. One that
-/// another strike has `taken` is left alone, and so is a trial's last attempt. Trials that were not interrupted before
-/// come first; of those the interruption takes the one that has the most left, and the termination the one with the
-/// least.
+/// The instance to take, or none if it is too early. `running` are the deployment's running instances. An instance that
+/// another injection has `taken` is left alone, and so is a trial's last attempt. Trials that were not interrupted
+/// before come first. Among these, the interruption takes the one with the most steps left, and the termination the one
+/// with the fewest.
 pub(super) fn target(
     kind: Kind,
     running: &BTreeSet<&str>,
@@ -128,35 +128,35 @@ pub(super) fn target(
     let training = training(trials, steps);
     let candidates =
         training.iter().filter(|(instance, _)| running.contains(**instance) && !taken.contains(**instance));
-    let ripe = candidates.filter(|(_, held)| held.is_ripe(kind));
+    let suitable = candidates.filter(|(_, held)| held.is_suitable(kind));
     let order = |held: &Held| match kind {
         Kind::Interruption => held.furthest,
         Kind::Termination => -held.furthest,
     };
-    let chosen = ripe.min_by(|(_, one), (_, other)| {
+    let chosen = suitable.min_by(|(_, one), (_, other)| {
         one.attempts.cmp(&other.attempts).then_with(|| order(one).total_cmp(&order(other)))
     });
     chosen.map(|(instance, _)| (*instance).to_owned())
 }
 
-/// What an instance holds.
+/// The trials of an instance.
 #[derive(Debug, Clone, Copy)]
 struct Held {
-    /// How far its trials are, from 0 to 1.
+    /// Progress of its trials, from 0 to 1.
     least: f64,
     furthest: f64,
-    /// Most attempts of one of them.
+    /// Most attempts of one of its trials.
     attempts: usize,
 }
 
 impl Held {
-    /// Whether each of its trials has something to lose, and one of them goes on until the end of the instance.
-    fn is_ripe(&self, kind: Kind) -> bool {
+    /// Whether each trial on it has something to lose, and one of them goes on until the end of the instance.
+    fn is_suitable(&self, kind: Kind) -> bool {
         self.least >= EARLIEST && self.least <= kind.latest() && self.attempts < ATTEMPTS as usize
     }
 }
 
-/// By instance, of the trials that run.
+/// The running trials, by instance.
 fn training(trials: &[Trial], steps: u32) -> BTreeMap<&str, Held> {
     let mut found: BTreeMap<&str, Held> = BTreeMap::new();
     for trial in trials.iter().filter(|trial| trial.status == JobStatus::Running) {
@@ -202,21 +202,21 @@ mod tests {
     fn one_ripe_instance_is_taken_whatever_the_others_do() {
         let trials = [trial(0, "i-1", 30.0), trial(1, "i-2", 5.0), trial(2, "i-3", 90.0)];
         for kind in ALL {
-            // Of another's, of a trial that has just begun, of one that is about to end.
+            // No instance is suitable: one belongs to another sweep, one trial has just begun, and one is about to end.
             assert_eq!(taken_of(kind, &["i-1", "i-2", "i-3", "i-9"], &[], &trials), Some("i-1".to_owned()));
             for other in ["i-9", "i-2", "i-3"] {
                 assert_eq!(taken_of(kind, &[other], &[], &trials), None, "{other}");
             }
-            assert_eq!(taken_of(kind, &["i-1"], &["i-1"], &trials), None, "the other strike has it");
+            assert_eq!(taken_of(kind, &["i-1"], &["i-1"], &trials), None, "the other injection has it");
             assert_eq!(taken_of(kind, &[], &[], &trials), None);
         }
-        // Too late for a notice, and not for an end without one.
+        // It is too late for a notice, but not for an end without one.
         assert_eq!(taken_of(Kind::Interruption, &["i-1"], &[], &[trial(0, "i-1", 70.0)]), None);
         assert_eq!(taken_of(Kind::Termination, &["i-1"], &[], &[trial(0, "i-1", 70.0)]), Some("i-1".to_owned()));
     }
 
     #[test]
-    fn an_instance_of_several_trials_is_ripe_when_none_of_them_has_just_begun() {
+    fn an_instance_of_several_trials_is_suitable_when_none_of_them_has_just_begun() {
         let together =
             |least, most| taken_of(Kind::Interruption, &["i"], &[], &[trial(0, "i", least), trial(1, "i", most)]);
         assert_eq!((together(5.0, 30.0), together(70.0, 80.0)), (None, None));
@@ -239,16 +239,16 @@ mod tests {
 
     #[test]
     fn an_interruption_is_tried_three_times_and_then_has_a_reason() {
-        let mut strike = Strike::new(Kind::Interruption);
+        let mut injection = Injection::new(Kind::Interruption);
         let (now, rest) = (Timestamp::UNIX_EPOCH, Duration::from_secs(30));
-        assert!(strike.line().contains("between 10 and 60 %"), "{}", strike.line());
+        assert!(injection.line().contains("between 10 and 60 %"), "{}", injection.line());
         for number in 1..=TRIES {
-            assert!(strike.is_due(now.saturating_add(rest).unwrap()));
-            strike.fail(format!("reason {number}"), now, rest);
-            assert!(!strike.is_due(now), "it rests");
-            assert!(strike.line().contains(&format!("reason {number}")), "{}", strike.line());
+            assert!(injection.is_due(now.saturating_add(rest).unwrap()));
+            injection.fail(format!("reason {number}"), now, rest);
+            assert!(!injection.is_due(now), "it rests");
+            assert!(injection.line().contains(&format!("reason {number}")), "{}", injection.line());
         }
-        assert_eq!(strike.state, State::Failed { reason: "reason 3".to_owned() });
-        assert!(!strike.is_due(now.saturating_add(rest).unwrap()));
+        assert_eq!(injection.state, State::Failed { reason: "reason 3".to_owned() });
+        assert!(!injection.is_due(now.saturating_add(rest).unwrap()));
     }
 }
