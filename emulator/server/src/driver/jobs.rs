@@ -1,4 +1,4 @@
-//! Carries out the World's orders to start and stop containers, and reports how they end.
+//! Starts and stops containers on the World's orders, and reports how they end.
 
 use std::io;
 use std::process::ExitStatus;
@@ -14,7 +14,7 @@ use super::Core;
 use super::process::{Host, exit_code};
 use spotsweep_world::{AttemptKey, Effect, Start, World};
 
-/// Something that was waited for.
+/// An awaited result.
 enum Done {
     Exited(AttemptKey, io::Result<ExitStatus>),
     GraceOver(AttemptKey),
@@ -32,18 +32,18 @@ impl Jobs {
         Jobs { core, host, waiting: JoinSet::new() }
     }
 
-    /// Until `closed`; then kills all that runs and waits for its end.
+    /// Runs until `closed`; then kills all containers and waits for their end.
     pub(crate) async fn run(mut self, mut orders: mpsc::UnboundedReceiver<Effect>, mut closed: watch::Receiver<bool>) {
         loop {
             tokio::select! {
                 Some(order) = orders.recv() => self.obey(order),
                 Some(Ok(done)) = self.waiting.join_next() => self.report(done),
-                // An error means that the emulator is gone, which is the same.
+                // An error means that the emulator has been dropped, which is the same.
                 _ = closed.wait_for(|closed| *closed) => break,
             }
         }
         self.host.groups.kill_all();
-        // Not for the grace of containers that have ended.
+        // It does not wait for the grace of containers that have ended.
         while !self.host.groups.is_empty()
             && let Some(done) = self.waiting.join_next().await
         {
@@ -59,7 +59,7 @@ impl Jobs {
             Effect::Start(start) => self.start(start),
             Effect::Stop { attempt, grace } => self.stop(attempt, grace),
             Effect::Kill(attempt) => self.host.groups.signal(&attempt, Signal::KILL),
-            // Events go to the delivery, not here.
+            // The delivery gets the events.
             Effect::Emit(_) => {}
         }
     }
@@ -75,7 +75,7 @@ impl Jobs {
         }
     }
 
-    /// As `docker stop`.
+    /// Stops a container like `docker stop`.
     fn stop(&mut self, attempt: AttemptKey, grace: Duration) {
         self.host.groups.signal(&attempt, Signal::TERM);
         self.waiting.spawn(async move {

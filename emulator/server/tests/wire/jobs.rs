@@ -122,7 +122,7 @@ async fn instances_answer_at_ec2_and_at_their_own_metadata_service() {
 #[tokio::test]
 async fn stopping_ends_the_whole_process_group() {
     let rig = Rig::new().await;
-    // Ignores SIGTERM and has a child of its own: only SIGKILL to the group ends both.
+    // The script ignores SIGTERM and has a child, so only SIGKILL to the group ends both.
     let script = "trap '' TERM; sleep 60 & echo $!; wait; wait; sleep 60";
     let terminated = rig.submit(script, 5).await;
     let shut_down = rig.submit(script, 5).await;
@@ -176,7 +176,7 @@ async fn dropping_the_emulator_leaves_no_process() {
     tokio::time::timeout(Duration::from_secs(30), ended).await.expect("it ends before it would by itself");
 }
 
-/// The process id that a job writes first.
+/// Returns the process id that a job prints first.
 async fn written_pid(rig: &Rig, stream: &str) -> u32 {
     let written = async {
         loop {

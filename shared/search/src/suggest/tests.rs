@@ -1,4 +1,4 @@
-//! Derivatives against differences, and the arithmetic beneath.
+//! Compares derivatives with differences, and tests the arithmetic.
 
 use super::acquisition::{Acquisition, log_improvement};
 use super::encoding::Kind;
@@ -23,7 +23,7 @@ fn kernel() -> Kernel {
     Kernel { weights: vec![4.0, 1.5, 0.7], variance: 1.3, noise: 0.01, mean: 0.2 }
 }
 
-/// The slope at a place, by the difference of two values.
+/// Returns the slope at a place as the difference of two values.
 fn slope(place: &[f64], at: usize, function: impl Fn(&[f64]) -> f64) -> f64 {
     let moved = |by: f64| {
         let mut place = place.to_vec();
