@@ -15,7 +15,7 @@ class Optuna:
 
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         warnings.simplefilter("ignore")
-        # Since 5.0.0 TPE is multivariate and has its constant liar by default, as is recommended for parallel workers.
+        # Since 5.0.0, TPE is multivariate and has its constant liar by default, as recommended for parallel workers.
         sampler = {
             "tpe": lambda: optuna.samplers.TPESampler(seed=seed),
             "gp": lambda: optuna.samplers.GPSampler(seed=seed),
@@ -63,7 +63,7 @@ class Wandb:
         from sweeps import run
         from sweeps.bayes_search import bayes_search_next_run
 
-        # It draws from numpy's global generator.
+        # The peer draws from numpy's global generator.
         np.random.seed(seed)
         self.next, self.run = bayes_search_next_run, run
         self.runs, self.parameters = [], task.space

@@ -19,13 +19,13 @@ HERE = pathlib.Path(__file__).resolve().parent
 TARGET = HERE.parent / "target"
 PROGRAM = TARGET / "release" / "suggestions"
 
-# What must hold: of which method, after how many trials, at most which mean regret.
+# The largest allowed mean regret, by method and number of trials.
 REGRETS = {("ours", "100"): 0.073, ("ours", "200"): 0.055, ("ours-64", "200"): 0.090}
-# At most this share of the time of 200 random trials, until half of the runs of our suggestions with hyperband have
-# found random's best.
+# The largest allowed share of the time of 200 random trials until half of the runs of our suggestions with hyperband
+# have found random's best.
 MOST_TIME = 0.06
-# A suggestion of 200 finished and 100 pending trials takes at most two seconds on a function: CPU time by the function's
-# share of 1769 MB, which stand for one CPU.
+# A suggestion of 200 finished and 100 pending trials must take at most two seconds on a function. That is CPU time
+# divided by the function's share of 1769 MB, which is one CPU.
 MEMORY_MB = 512
 MOST_MS = 2000 * MEMORY_MB / 1769
 MOST_MIB = 64

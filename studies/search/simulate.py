@@ -10,7 +10,7 @@ class Trial:
 
     def __init__(self, index, chosen, started, values, seconds):
         self.index, self.chosen, self.started, self.values = index, chosen, started, values
-        # When each epoch's value is reported.
+        # The times at which each epoch's value is reported.
         self.times = started + seconds
         self.epochs = 0
         self.moves = 0

@@ -3,7 +3,7 @@
 from program import Program
 from searchers import curve
 
-# min_iter 3 and eta 3, of 52 epochs.
+# The bands of min_iter 3 and eta 3, for 52 epochs.
 BANDS = (3, 9, 27)
 HYPERBAND = {"type": "hyperband", "bands": BANDS, "eta": 3.0, "strict": True}
 INTERRUPTION = {"type": "interruption", "bands": BANDS, "eta": 3.0}

@@ -13,9 +13,9 @@ import numpy as np
 
 DATA = pathlib.Path(__file__).parents[1] / "data" / "lcbench"
 
-# For tuning the algorithm, and nothing else.
+# These tasks are only for tuning the algorithm.
 DEVELOPMENT = ["lcb-126025", "lcb-167104", "lcb-167168", "lcb-3945"]
-# For what is reported, and nothing else.
+# These tasks are only for the reported results.
 REPORTED = [
     "lcb-126029", "lcb-146212", "lcb-167161", "lcb-167190", "lcb-189873", "lcb-189906", "lcb-34539", "lcb-7593",
 ]

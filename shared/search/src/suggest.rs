@@ -83,7 +83,6 @@ const INITIAL: usize = 6;
 const MOST_UNKNOWN: usize = 3;
 
 /// Suggests the parameters of the trial `index`. The same inputs give the same suggestion, in any order of the trials.
-/// trials.
 pub fn suggest(space: &Space, trials: &[Trial], seed: [u8; 32], index: u32) -> Suggestion {
     let mut others: Vec<&Trial> = trials.iter().filter(|trial| trial.index != index).collect();
     others.sort_by_key(|trial| trial.index);
@@ -134,7 +133,7 @@ impl State {
     fn with(mut self, space: &Space, point: &Point) -> Self {
         self.known.add(point);
         if let Ground::Model(model) = self.basis {
-            let model = model.believing(space, point);
+            let model = model.with_predicted(space, point);
             self.basis = model.map_or(Ground::Random, |model| Ground::Model(Box::new(model)));
         }
         self

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn no_problem_tells_credentials_however_they_are_written() {
+    fn no_problem_shows_credentials_however_they_are_written() {
         let wrong = |written: &str| {
             [
                 format!("spotsweep:\n    code:\n        gti: {written}\n        git: [{written}]\ntrials: []\n"),

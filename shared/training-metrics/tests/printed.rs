@@ -43,7 +43,7 @@ fn tables_of_libraries_have_the_named_metric() {
         ("frame_with_gaps_markdown", "val_acc", Some((0.43, Some(11.0), [0.41, 0.43], None))),
         // The newest row is not the last one.
         ("frame_sorted", "val_acc", val_acc),
-        ("frame_sorted_anew", "val_acc", val_acc),
+        ("frame_sorted_again", "val_acc", val_acc),
         ("frame", "epoch", None),
         ("history", "val_accuracy", val_accuracy),
         ("history_dictionary", "val_accuracy", Some((0.68, None, [0.61, 0.7], None))),

@@ -36,7 +36,7 @@ impl Jobs {
     pub(crate) async fn run(mut self, mut orders: mpsc::UnboundedReceiver<Effect>, mut closed: watch::Receiver<bool>) {
         loop {
             tokio::select! {
-                Some(order) = orders.recv() => self.obey(order),
+                Some(order) = orders.recv() => self.execute(order),
                 Some(Ok(done)) = self.waiting.join_next() => self.report(done),
                 // An error means that the emulator has been dropped, which is the same.
                 _ = closed.wait_for(|closed| *closed) => break,
@@ -54,7 +54,7 @@ impl Jobs {
         }
     }
 
-    fn obey(&mut self, order: Effect) {
+    fn execute(&mut self, order: Effect) {
         match order {
             Effect::Start(start) => self.start(start),
             Effect::Stop { attempt, grace } => self.stop(attempt, grace),
@@ -69,7 +69,7 @@ impl Jobs {
             Ok(mut child) => {
                 self.waiting.spawn(async move { Done::Exited(start.attempt, child.wait().await) });
             }
-            Err(reason) => self.tell(|world, now| {
+            Err(reason) => self.on_world(|world, now| {
                 world.job_failed_to_start(&start.attempt, &reason, now);
             }),
         }
@@ -89,17 +89,17 @@ impl Jobs {
             Done::GraceOver(attempt) => self.host.groups.signal(&attempt, Signal::KILL),
             Done::Exited(attempt, Ok(status)) => {
                 self.host.groups.end(&attempt);
-                self.tell(|world, now| world.job_exited(&attempt, exit_code(status), now));
+                self.on_world(|world, now| world.job_exited(&attempt, exit_code(status), now));
             }
             Done::Exited(attempt, Err(error)) => {
                 self.host.groups.end(&attempt);
                 let reason = format!("CannotInspectContainerError: {error}");
-                self.tell(|world, now| world.job_failed_to_start(&attempt, &reason, now));
+                self.on_world(|world, now| world.job_failed_to_start(&attempt, &reason, now));
             }
         }
     }
 
-    fn tell(&self, what: impl FnOnce(&mut World, Timestamp)) {
+    fn on_world(&self, what: impl FnOnce(&mut World, Timestamp)) {
         self.core.with(what);
     }
 }

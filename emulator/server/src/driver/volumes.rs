@@ -30,7 +30,7 @@ pub(crate) use disk::Disk;
 /// The time between two looks at something that has to end.
 const POLL: Duration = Duration::from_millis(20);
 /// The longest wait for the jobs of a dead instance to end, or for halted writers to stop.
-const PATIENCE: Duration = Duration::from_secs(5);
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
 /// Executes the orders about volumes, one after the other.
 pub(crate) struct VolumeKeeper {
@@ -54,7 +54,7 @@ impl VolumeKeeper {
     ) {
         loop {
             tokio::select! {
-                Some(order) = orders.recv() => self.obey(order).await,
+                Some(order) = orders.recv() => self.execute(order).await,
                 () = sleep(POLL), if !self.busy.is_empty() => self.look_at_busy().await,
                 () = closing(&mut closed) => break,
             }
@@ -62,7 +62,7 @@ impl VolumeKeeper {
         self.disk.release_all().await;
     }
 
-    async fn obey(&mut self, order: VolumeOrder) {
+    async fn execute(&mut self, order: VolumeOrder) {
         let outcome = match &order {
             VolumeOrder::Make { volume, size_gib, from } => self.disk.make(volume, *size_gib, from.as_deref()).await,
             VolumeOrder::Attach { volume, instance, .. } => self.disk.attach(volume, instance).await,
@@ -119,7 +119,7 @@ impl VolumeKeeper {
         running.iter().for_each(|one| one.signal(Signal::KILL));
         let over = until(is_over).await;
         if !over {
-            tracing::error!("killed jobs are still there after {PATIENCE:?}");
+            tracing::error!("killed jobs are still there after {LONGEST_WAIT:?}");
         }
     }
 
@@ -175,9 +175,9 @@ pub(super) fn halt_writers(order: &VolumeOrder, groups: &Groups) {
     }
 }
 
-/// Whether a condition becomes true within [`PATIENCE`].
+/// Whether a condition becomes true within [`LONGEST_WAIT`].
 async fn until(is_so: impl Fn() -> bool) -> bool {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + LONGEST_WAIT;
     loop {
         if is_so() {
             return true;

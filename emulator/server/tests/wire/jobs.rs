@@ -30,7 +30,7 @@ async fn a_job_runs_as_a_process_and_its_exit_code_decides() {
     assert!(env.contains("AWS_EC2_METADATA_SERVICE_ENDPOINT=http://127.0.0.1:"), "{env}");
     assert!(!env.contains("CARGO"), "nothing is inherited: {env}");
     let wanted = ["RUNNABLE", "STARTING", "RUNNING", "RUNNABLE", "STARTING", "RUNNING", "SUCCEEDED"];
-    assert_eq!(rig.told(&id), wanted);
+    assert_eq!(rig.statuses(&id), wanted);
 
     let filter = KeyValuesPair::builder().name("JOB_NAME").values("WIRE").build();
     let listed = rig.batch.list_jobs().job_queue("queue").filters(filter).send().await.unwrap();
@@ -131,9 +131,9 @@ async fn stopping_ends_the_whole_process_group() {
     let stream_of = async |id: &str| rig.job(id).await.container().unwrap().log_stream_name().unwrap().to_owned();
     let first = written_pid(&rig, &stream_of(&terminated).await).await;
     let second = written_pid(&rig, &stream_of(&shut_down).await).await;
-    let terminate = rig.batch.terminate_jobs().jobs(&terminated).jobs("of-nobody").reason("enough");
+    let terminate = rig.batch.terminate_jobs().jobs(&terminated).jobs("of-no-queue").reason("enough");
     let answer = terminate.send().await.unwrap();
-    assert_eq!((answer.successful(), answer.errors()), (&[terminated.clone(), "of-nobody".to_owned()][..], &[][..]));
+    assert_eq!((answer.successful(), answer.errors()), (&[terminated.clone(), "of-no-queue".to_owned()][..], &[][..]));
     let job = rig.wait_for(&terminated, JobStatus::Failed).await;
     assert_eq!(job.status_reason(), Some("enough"));
     let container = job.attempts()[0].container().unwrap();

@@ -141,14 +141,14 @@ impl Rig {
         std::fs::read_to_string(path).unwrap()
     }
 
-    pub(crate) fn told(&mut self, job: &str) -> Vec<String> {
-        let mut told = Vec::new();
+    pub(crate) fn statuses(&mut self, job: &str) -> Vec<String> {
+        let mut statuses = Vec::new();
         while let Ok(event) = self.events.try_recv() {
             if event["detail"]["jobId"] == job {
-                told.push(event["detail"]["status"].as_str().unwrap().to_owned());
+                statuses.push(event["detail"]["status"].as_str().unwrap().to_owned());
             }
         }
-        told
+        statuses
     }
 }
 

@@ -196,8 +196,8 @@ impl Checkpoints {
         *self == Self::default()
     }
 
-    /// Returns the most bytes that are collected of a trial; `None` if the sweep file asks for more than the default.
-    /// 20 GiB cost half a dollar a month in S3 for each trial, so more than that must be asked for.
+    /// Returns the most bytes of a trial that are collected; `None` is no limit. 20 GiB cost half a dollar a month in
+    /// S3 for each trial, so a sweep file has to ask for more.
     pub fn most_bytes(self) -> Option<u64> {
         match self {
             Self::Newest => Some(20 << 30),

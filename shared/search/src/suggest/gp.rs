@@ -174,7 +174,7 @@ impl Process {
     }
 
     /// Adds points as if they ended as predicted.
-    pub(super) fn believing(self, points: Vec<Vec<f64>>) -> Option<Self> {
+    pub(super) fn with_predicted(self, points: Vec<Vec<f64>>) -> Option<Self> {
         if points.is_empty() {
             return Some(self);
         }

@@ -76,13 +76,13 @@ impl Model {
         // The best outcome is taken without its noise, and may be an estimate. If only a certain outcome counted, a
         // trial that stopped with a good estimate would be suggested repeatedly.
         let best = process.smoothed().into_iter().reduce(f64::min)?;
-        let process = process.believing(pending)?;
+        let process = process.with_predicted(pending)?;
         Some(Self { process, best, doubt, leaders, scale })
     }
 
     /// Adds one more trial as if it ended as predicted.
-    pub(super) fn believing(self, space: &Space, point: &Point) -> Option<Self> {
-        let process = self.process.believing(vec![encoding::features(space, point)])?;
+    pub(super) fn with_predicted(self, space: &Space, point: &Point) -> Option<Self> {
+        let process = self.process.with_predicted(vec![encoding::features(space, point)])?;
         Some(Self { process, ..self })
     }
 
