@@ -1,4 +1,4 @@
-//! Measures the submission of an array job for an uploaded file: from the start of a fresh process until the plan is
+//! Measures the submission of an array job for a dropped file: from the start of a fresh process until the plan is
 //! written beside the file. It uses the local stack's S3 and DynamoDB and an emulated Batch.
 //!
 //! Ours is the real `sweep-upload`, and the peer is `studies/peers/submit.py`, with the same file, in turns. "Warm"

@@ -44,8 +44,8 @@ const IMDS_POLL: Duration = Duration::from_secs(5);
 /// other here. So an invocation that waits at the end of a trial (8 s) must not delay the next trial's.
 const APART: Duration = Duration::from_secs(12);
 
-/// The most actions of one run: a bound that no run reaches.
-const MOST_ACTIONS: usize = 10_000_000;
+/// The most scheduled events of one run: a bound that no run reaches.
+const MOST_EVENTS: usize = 10_000_000;
 
 /// The planned sweep.
 #[derive(Debug, Clone, Copy)]
@@ -60,8 +60,8 @@ pub(crate) struct Plan {
     pub(crate) line: Duration,
 }
 
-/// An action at some time.
-enum Action {
+/// A scheduled event: what the run does at a later virtual time.
+enum Scheduled {
     /// Delivers an event to its function, for the first time or again.
     Deliver { event: Value, tries: usize },
     /// Takes the step of an attempt with this number.
@@ -86,13 +86,13 @@ pub(crate) struct Stage {
     agents: BTreeMap<AttemptKey, Agent>,
     table: Table,
     store: Unpublished,
-    actions: BTreeMap<(Timestamp, u64), Action>,
+    scheduled: BTreeMap<(Timestamp, u64), Scheduled>,
     sequence: u64,
     has_scheduled_reclaims: bool,
 }
 
 impl Stage {
-    /// Uploads the sweep file.
+    /// Drops the sweep file.
     pub(crate) async fn new(plan: Plan) -> Self {
         let harness = Harness::with(
             1,
@@ -122,13 +122,13 @@ impl Stage {
             agents: BTreeMap::new(),
             table,
             store,
-            actions: BTreeMap::new(),
+            scheduled: BTreeMap::new(),
             sequence: 0,
             has_scheduled_reclaims: false,
         };
         stage.set_up();
         stage.send(&dropped);
-        stage.at(RECONCILE, Action::Tick);
+        stage.at(RECONCILE, Scheduled::Tick);
         stage
     }
 
@@ -147,22 +147,22 @@ impl Stage {
 
     /// Runs until `holds` returns true.
     pub(crate) async fn run_until(&mut self, holds: impl Fn(&Self) -> bool) {
-        for _ in 0..MOST_ACTIONS {
+        for _ in 0..MOST_EVENTS {
             self.take_effects().await;
             if holds(self) {
                 return;
             }
             self.go_on().await;
         }
-        unreachable!("more actions than a run may have");
+        unreachable!("more scheduled events than a run may have");
     }
 
-    /// Whether all trials are done and no action is left but the schedule's.
+    /// Whether all trials are done and only the schedule is left.
     pub(crate) fn is_over(&self) -> bool {
         let is_done = self.saved.iter().all(|saved| *saved >= self.plan.training);
         let is_settled = || self.harness.cloud.get(&format!("{}summary.json", self.sweep.results_prefix())).is_some();
         // Only the schedule is left.
-        is_done && self.agents.is_empty() && self.actions.len() == 1 && is_settled()
+        is_done && self.agents.is_empty() && self.scheduled.len() == 1 && is_settled()
     }
 
     /// Whether every trial trains.
@@ -182,35 +182,35 @@ impl Stage {
 
     async fn go_on(&mut self) {
         let due = self.harness.cloud.world().next_due();
-        let first = self.actions.keys().next().map(|(at, _)| *at);
+        let first = self.scheduled.keys().next().map(|(at, _)| *at);
         let next = due.into_iter().chain(first).min().expect("the schedule goes on for ever");
         self.harness.now = self.harness.now.max(next);
         self.harness.cloud.world().advance(self.harness.now);
         self.take_effects().await;
-        while let Some(entry) = self.actions.first_entry().filter(|entry| entry.key().0 <= self.harness.now) {
-            let action = entry.remove();
-            self.act(action).await;
-            // An attempt that the action has killed must not take another step.
+        while let Some(entry) = self.scheduled.first_entry().filter(|entry| entry.key().0 <= self.harness.now) {
+            let scheduled = entry.remove();
+            self.take_place(scheduled).await;
+            // An attempt that the event has killed must not take another step.
             self.take_effects().await;
         }
     }
 
-    async fn act(&mut self, action: Action) {
-        match action {
-            Action::Deliver { event, tries } => {
+    async fn take_place(&mut self, scheduled: Scheduled) {
+        match scheduled {
+            Scheduled::Deliver { event, tries } => {
                 if self.invoke(&event).await.is_none()
                     && let Some(wait) = RETRIES.get(tries)
                 {
-                    self.at(*wait, Action::Deliver { event, tries: tries + 1 });
+                    self.at(*wait, Scheduled::Deliver { event, tries: tries + 1 });
                 }
             }
-            Action::Step(key, number) => self.step(&key, number).await,
-            Action::Warned(key) => self.warned(&key).await,
-            Action::Reclaim(number) => self.reclaim(number),
-            Action::Tick => {
+            Scheduled::Step(key, number) => self.step(&key, number).await,
+            Scheduled::Warned(key) => self.warned(&key).await,
+            Scheduled::Reclaim(number) => self.reclaim(number),
+            Scheduled::Tick => {
                 let tick = self.harness.reconcile();
-                self.at(Duration::ZERO, Action::Deliver { event: tick, tries: 0 });
-                self.at(RECONCILE, Action::Tick);
+                self.at(Duration::ZERO, Scheduled::Deliver { event: tick, tries: 0 });
+                self.at(RECONCILE, Scheduled::Tick);
             }
         }
         for event in self.harness.announced() {
@@ -246,7 +246,7 @@ impl Stage {
         if event["detail-type"] == "EC2 Spot Instance Interruption Warning" {
             let here = |agent: &&Agent| event["detail"]["instance-id"] == agent.instance.as_str();
             let warned: Vec<_> = self.agents.values().filter(here).map(|agent| agent.key.clone()).collect();
-            warned.into_iter().for_each(|key| self.at(IMDS_POLL, Action::Warned(key)));
+            warned.into_iter().for_each(|key| self.at(IMDS_POLL, Scheduled::Warned(key)));
         }
         if self.harness.permissions.function_of(event).is_some() {
             self.send(event);
@@ -273,14 +273,14 @@ impl Stage {
         if !std::mem::replace(&mut self.has_scheduled_reclaims, true) {
             let reclaims = self.plan.interruptions;
             for number in 0..reclaims {
-                self.at(self.plan.training * (number + 1) / (reclaims + 1), Action::Reclaim(number));
+                self.at(self.plan.training * (number + 1) / (reclaims + 1), Scheduled::Reclaim(number));
             }
         }
     }
 
     pub(super) fn go_on_after(&mut self, mut agent: Agent, wait: Duration) {
         agent.step += 1;
-        self.at(wait, Action::Step(agent.key.clone(), agent.step));
+        self.at(wait, Scheduled::Step(agent.key.clone(), agent.step));
         self.agents.insert(agent.key.clone(), agent);
     }
 
@@ -305,12 +305,12 @@ impl Stage {
 
     /// Puts an event on the bus.
     fn send(&mut self, event: &Value) {
-        self.at(DELIVERY, Action::Deliver { event: event.clone(), tries: 0 });
+        self.at(DELIVERY, Scheduled::Deliver { event: event.clone(), tries: 0 });
     }
 
-    fn at(&mut self, after: Duration, action: Action) {
+    fn at(&mut self, after: Duration, scheduled: Scheduled) {
         self.sequence += 1;
-        self.actions.insert((self.harness.now + after, self.sequence), action);
+        self.scheduled.insert((self.harness.now + after, self.sequence), scheduled);
     }
 }
 

@@ -9,7 +9,7 @@ use spotsweep_tests::local::Units;
 /// The cause of an invocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Cause {
-    /// The uploaded file.
+    /// The dropped sweep file.
     Submission,
     /// An event of Batch about a job.
     Jobs,

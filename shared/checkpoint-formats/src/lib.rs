@@ -3,9 +3,9 @@
 //! A format is recognised by its first bytes. If it has no mark there, the ending of the file's name decides. Memory is
 //! bounded, whatever lengths the file states.
 //!
-//! Judged to their end: zip (PyTorch, NumPy, Keras), gzip, zlib, bzip2, xz, Zstandard and LZ4, all with their checksums;
-//! safetensors, HDF5, NumPy's arrays, pickles, MessagePack (Flax), SQLite, tar, JSON and its lines, UBJSON (XGBoost),
-//! LightGBM's text, and TensorFlow's checkpoints, the data by the index beside them.
+//! Judged to their end: zip (PyTorch, NumPy, Keras), gzip, zlib, bzip2, xz, Zstandard and LZ4, all with their
+//! checksums; safetensors, HDF5, NumPy's arrays, pickles, MessagePack (Flax), SQLite, tar, JSON and its lines, UBJSON
+//! (XGBoost), LightGBM's text, and TensorFlow's checkpoints, whose data are judged by the index beside them.
 //!
 //! Judged only in part, because nothing states the end: PyTorch's files from before it used zip, and `joblib` without
 //! compression. A file that ends within a part is torn.

@@ -16,7 +16,7 @@ pub const JOB_NAME_PREFIX: &str = "spotsweep-";
 /// The characters of the file name that are part of a sweep id.
 const STEM_LENGTH: usize = 40;
 
-/// The id of a sweep, which is one version of one uploaded file: `<file name>-<12 hex digits>`.
+/// The id of a sweep, which is one version of one dropped file: `<file name>-<12 hex digits>`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SweepId(String);

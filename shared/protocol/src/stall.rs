@@ -1,4 +1,4 @@
-//! The limits for a training that shows no sign of life.
+//! The limits for a stall: a training that shows no sign of life.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! The sweep file that a person uploads: parsing, checking, and expansion into trials.
+//! The dropped sweep file: parsing, checking, and expansion into trials.
 //!
 //! Two forms, both described in `docs/sweep-file.md`: a plain list of parameter mappings, one per trial, and a W&B
 //! sweep config with `method: grid`, `random` or `bayes`. Either may have a `spotsweep:` mapping with everything else.

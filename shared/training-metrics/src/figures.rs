@@ -6,7 +6,7 @@ use spotsweep_protocol::metric::{Metric, Source};
 
 use crate::logged::{Logged, Value};
 
-/// The most metrics of a trial, because its row in the table holds them all (DynamoDB: 400 KB per item).
+/// The most metrics of a trial, because its record in the table holds them all (DynamoDB: 400 KB per item).
 const MAX_NAMES: usize = 100;
 const MAX_NAME_BYTES: usize = 128;
 /// The most streams and files whose newest readings of the named metric are compared.

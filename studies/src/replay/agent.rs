@@ -67,7 +67,7 @@ pub(super) enum Fetch {
     Downloading { from: f64 },
     /// The claim of the workspace from the control plane.
     Claiming,
-    /// The comparison of the newest checkpoint with the seal.
+    /// The comparison of the newest checkpoint with the manifest.
     Verifying { from: f64 },
     /// The reading of the newest checkpoint into memory.
     Loading { from: f64 },

@@ -25,7 +25,7 @@ pub struct Report {
 pub struct Figures {
     /// The policy.
     pub policy: Policy,
-    /// The mean time over the windows from the upload of the file to the last trial's end. A window with unfinished
+    /// The mean time over the windows from the drop of the file to the last trial's end. A window with unfinished
     /// trials counts with its whole length, so the true mean is longer.
     pub makespan_hours: f64,
     /// The windows in which all trials were done.

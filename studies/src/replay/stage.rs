@@ -45,12 +45,12 @@ const RETRIES: [Duration; 2] = [Duration::from_secs(60), Duration::from_secs(120
 /// The period of the schedule in infra/control-plane.yaml.
 pub(super) const RECONCILE: Duration = Duration::from_secs(300);
 
-/// The most actions of one run: a bound that no run reaches.
-const MOST_ACTIONS: usize = 20_000_000;
+/// The most scheduled events of one run: a bound that no run reaches.
+const MOST_EVENTS: usize = 20_000_000;
 
-/// An action at some time.
+/// A scheduled event: what the run does at a later virtual time.
 #[derive(Debug, Clone)]
-pub(super) enum Action {
+pub(super) enum Scheduled {
     /// Delivers an event to its function, for the first time or again.
     Deliver { event: Value, tries: usize },
     /// Takes the step of an attempt with this number.
@@ -92,7 +92,7 @@ pub(super) struct Stage<'a> {
     pub(super) discarded: Vec<String>,
     pub(super) trace: &'a Trace,
     pub(super) started: Timestamp,
-    actions: BTreeMap<(Timestamp, u64), Action>,
+    scheduled: BTreeMap<(Timestamp, u64), Scheduled>,
     sequence: u64,
     /// The times without capacity in any zone.
     pub(super) outages: Vec<(Timestamp, Timestamp)>,
@@ -129,7 +129,7 @@ impl<'a> Stage<'a> {
             discarded: Vec::new(),
             trace,
             started,
-            actions: BTreeMap::new(),
+            scheduled: BTreeMap::new(),
             sequence: 0,
             outages: outages(plan, trace, started),
         };
@@ -140,7 +140,7 @@ impl<'a> Stage<'a> {
     /// Runs until every trial is done and nothing causes costs any more, or until the record ends.
     pub(super) async fn run(mut self) -> Result<Outcome, String> {
         let end = self.started + self.trace.duration();
-        for _ in 0..MOST_ACTIONS {
+        for _ in 0..MOST_EVENTS {
             self.take_effects()?;
             if self.is_over() || self.harness.now >= end {
                 if let Some(answer) = self.harness.cloud.get("sweeps/replay.yaml.rejected.json") {
@@ -150,7 +150,7 @@ impl<'a> Stage<'a> {
             }
             self.go_on(end).await?;
         }
-        Err("more actions than a run may have".into())
+        Err("more scheduled events than a run may have".into())
     }
 
     fn is_over(&self) -> bool {
@@ -166,7 +166,7 @@ impl<'a> Stage<'a> {
 
     async fn go_on(&mut self, end: Timestamp) -> Result<(), String> {
         let due = self.harness.cloud.world().next_due();
-        let first = self.actions.keys().next().map(|(at, _)| *at);
+        let first = self.scheduled.keys().next().map(|(at, _)| *at);
         let next = due.into_iter().chain(first).chain([end]).min().unwrap_or(end).max(self.harness.now);
         let objects = self.object_gib();
         let seconds = next.duration_since(self.harness.now).as_secs_f64();
@@ -174,10 +174,10 @@ impl<'a> Stage<'a> {
         self.harness.now = next;
         self.harness.cloud.world().advance(next);
         self.take_effects()?;
-        while let Some(entry) = self.actions.first_entry().filter(|entry| entry.key().0 <= next) {
-            let action = entry.remove();
-            self.act(action).await?;
-            // An attempt that the action has killed must not take another step.
+        while let Some(entry) = self.scheduled.first_entry().filter(|entry| entry.key().0 <= next) {
+            let scheduled = entry.remove();
+            self.take_place(scheduled).await?;
+            // An attempt that the event has killed must not take another step.
             self.take_effects()?;
         }
         if !self.discarded.is_empty() {
@@ -198,23 +198,23 @@ impl<'a> Stage<'a> {
         }
     }
 
-    async fn act(&mut self, action: Action) -> Result<(), String> {
-        match action {
-            Action::Deliver { event, tries } => {
+    async fn take_place(&mut self, scheduled: Scheduled) -> Result<(), String> {
+        match scheduled {
+            Scheduled::Deliver { event, tries } => {
                 if self.invoke(&event).await?.is_none()
                     && let Some(wait) = RETRIES.get(tries)
                 {
-                    self.at(*wait, Action::Deliver { event, tries: tries + 1 });
+                    self.at(*wait, Scheduled::Deliver { event, tries: tries + 1 });
                 }
             }
-            Action::Step(key, number) => self.step(&key, number).await?,
-            Action::Warned(key) => self.warned(&key).await?,
-            Action::Submit(trial) => self.submit(trial)?,
-            Action::Turn(turn) => self.turn(&turn)?,
-            Action::Tick => {
+            Scheduled::Step(key, number) => self.step(&key, number).await?,
+            Scheduled::Warned(key) => self.warned(&key).await?,
+            Scheduled::Submit(trial) => self.submit(trial)?,
+            Scheduled::Turn(turn) => self.turn(&turn)?,
+            Scheduled::Tick => {
                 let tick = self.harness.reconcile();
-                self.at(Duration::ZERO, Action::Deliver { event: tick, tries: 0 });
-                self.at(RECONCILE, Action::Tick);
+                self.at(Duration::ZERO, Scheduled::Deliver { event: tick, tries: 0 });
+                self.at(RECONCILE, Scheduled::Tick);
             }
         }
         for event in self.harness.announced() {
@@ -252,7 +252,7 @@ impl<'a> Stage<'a> {
             let here = |agent: &&Agent| detail["instance-id"] == agent.instance.as_str();
             let warned: Vec<Agent> = self.agents.values().filter(here).cloned().collect();
             for agent in warned {
-                self.at(agent.next_poll(self.harness.now), Action::Warned(agent.key));
+                self.at(agent.next_poll(self.harness.now), Scheduled::Warned(agent.key));
             }
         }
         if self.policy == Policy::Spotsweep {
@@ -261,14 +261,14 @@ impl<'a> Stage<'a> {
             // Batch tries at most ten times. Then the owner of the trial submits it again.
             let name = detail["jobName"].as_str().unwrap_or_default();
             let trial = name.strip_prefix("trial-").and_then(|number| number.parse().ok());
-            self.at(Duration::ZERO, Action::Submit(trial.ok_or_else(|| format!("{name} is no trial"))?));
+            self.at(Duration::ZERO, Scheduled::Submit(trial.ok_or_else(|| format!("{name} is no trial"))?));
         }
         Ok(())
     }
 
     /// Puts an event on the bus.
     pub(super) fn send(&mut self, event: &Value) {
-        self.at(DELIVERY, Action::Deliver { event: event.clone(), tries: 0 });
+        self.at(DELIVERY, Scheduled::Deliver { event: event.clone(), tries: 0 });
     }
 
     fn submit(&mut self, trial: u32) -> Result<(), String> {
@@ -281,7 +281,7 @@ impl<'a> Stage<'a> {
         self.ledger.called(1);
         let answer = self.harness.cloud.world().submit_job(request);
         match answer {
-            Err(error) if error.status == 429 => self.at(Duration::from_secs(1), Action::Submit(trial)),
+            Err(error) if error.status == 429 => self.at(Duration::from_secs(1), Scheduled::Submit(trial)),
             Err(error) => return Err(error.to_string()),
             Ok(_) => {}
         }
@@ -312,8 +312,8 @@ impl<'a> Stage<'a> {
         self.plan.hours * 3600.0
     }
 
-    pub(super) fn at(&mut self, after: Duration, action: Action) {
+    pub(super) fn at(&mut self, after: Duration, scheduled: Scheduled) {
         self.sequence += 1;
-        self.actions.insert((self.harness.now + after, self.sequence), action);
+        self.scheduled.insert((self.harness.now + after, self.sequence), scheduled);
     }
 }

@@ -99,7 +99,7 @@ pub struct Grant {
     /// The W&B project and entity of the trial's run.
     #[serde(default, skip_serializing_if = "WandbPlace::is_default")]
     pub wandb: WandbPlace,
-    /// The limits for a training that hangs.
+    /// The limits for a stall.
     #[serde(default)]
     pub stalls: StallRule,
     /// The trial's parameters if they were suggested. They replace those of its line.

@@ -40,7 +40,7 @@ pub enum Request {
     /// The attempt that has the trial asks for credentials, before it first uses the bucket and when they are about to
     /// expire.
     Access,
-    /// The workspace is mounted, and its checkpoints have been compared with the seal.
+    /// The workspace is mounted, and its checkpoints have been verified against the manifest.
     Mounted {
         /// The volume: `vol-…`.
         volume: String,
@@ -52,7 +52,7 @@ pub enum Request {
     /// The instance's metadata service has announced its end, or recommends to leave. EventBridge reports that too, at
     /// best effort (fact 2), and the first of the two counts.
     Notice {
-        /// Which of the two warnings it is.
+        /// Which of the two announcements it is.
         kind: NoticeKind,
     },
     /// The metrics so far.
@@ -80,7 +80,7 @@ pub enum Request {
         metrics: BTreeMap<String, Metric>,
         /// The last seal; absent if there is nothing to seal.
         seal: Option<Seal>,
-        /// The checkpoint that was put aside, if the training failed on it.
+        /// The checkpoint that was quarantined, if the training failed on it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         rollback: Option<Rollback>,
         /// Seconds without a sign of life, if the attempt was ended for that.
@@ -158,7 +158,7 @@ pub enum Market {
     OnDemand,
 }
 
-/// EC2's two warnings.
+/// EC2's two announcements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NoticeKind {
@@ -168,11 +168,11 @@ pub enum NoticeKind {
     Rebalance,
 }
 
-/// The runner's proof that checkpoints are whole on disk. The proof itself, with every file's hash, is on the
+/// The runner's proof that checkpoints are whole on disk. The checkpoint manifest, with every file's hash, is on the
 /// workspace. This is the control plane's part of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seal {
-    /// The number of files in the seal.
+    /// The number of files in the manifest.
     pub files: u64,
     /// The size of the files in bytes.
     pub bytes: u64,
@@ -182,10 +182,10 @@ pub struct Seal {
 }
 
 /// A training that resumed has failed before it made progress. Its newest checkpoint may be the cause, so the runner
-/// has put it aside, and the next attempt starts from the one before.
+/// has quarantined it, and the next attempt starts from the one before.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rollback {
-    /// The checkpoint that was put aside: its path under `checkpoints/`.
+    /// The quarantined checkpoint: its path under `checkpoints/`.
     pub checkpoint: String,
     /// The training command's exit code.
     pub exit_code: i32,
@@ -215,9 +215,9 @@ pub struct Found {
     pub formatted: bool,
     /// The newest checkpoint that the training can load; absent if there is none.
     pub newest: Option<String>,
-    /// Checkpoints that differed from the seal and were put aside.
+    /// Checkpoints that differed from the manifest and were quarantined.
     pub torn: Vec<String>,
-    /// Files in the seal that no longer exist.
+    /// Files in the manifest that no longer exist.
     pub missing: Vec<String>,
 }
 

@@ -1,4 +1,5 @@
-//! `checkpoints_of:` under `spotsweep:`: the trials of earlier sweeps whose collected checkpoints these trials start from.
+//! `checkpoints_of:` under `spotsweep:`: the trials of earlier sweeps from whose collected checkpoints these trials
+//! start.
 
 use spotsweep_protocol::ids::{SweepId, trial_named};
 use spotsweep_protocol::words::counted;

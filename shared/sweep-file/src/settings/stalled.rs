@@ -1,4 +1,4 @@
-//! `stalled:` under `spotsweep:`: the limit after which a training that hangs is ended.
+//! `stalled:` under `spotsweep:`: the limit after which a stalled training is ended.
 
 use schemars::JsonSchema;
 
@@ -9,7 +9,7 @@ use super::super::tree::Node;
 use super::Quantity;
 use super::workspace::OffSchema;
 
-/// The response to a training that shows no sign of life.
+/// The response to a stall.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stalled {
     /// There is neither a warning nor an end.

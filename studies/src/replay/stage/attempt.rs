@@ -9,7 +9,7 @@ use spotsweep_world::{AttemptKey, Start};
 use super::super::Policy;
 use super::super::agent::{Agent, Doing, Fetch, Next};
 use super::super::ledger::MIB_PER_GIB;
-use super::{Action, Stage};
+use super::{Scheduled, Stage};
 
 /// The time to unmount and to report that.
 const CLOSING: Duration = Duration::from_secs(1);
@@ -47,7 +47,7 @@ impl Stage<'_> {
 
     fn go_on_after(&mut self, mut agent: Agent, wait: Duration) {
         agent.step += 1;
-        self.at(wait, Action::Step(agent.key.clone(), agent.step));
+        self.at(wait, Scheduled::Step(agent.key.clone(), agent.step));
         self.agents.insert(agent.key.clone(), agent);
     }
 

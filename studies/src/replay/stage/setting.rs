@@ -12,10 +12,10 @@ use spotsweep_world::trace::Change;
 use super::super::ledger::MIB_PER_GIB;
 use super::super::{Plan, Policy, Study};
 
-use super::{Action, INSTANCE_TYPE, RECONCILE, Stage};
+use super::{INSTANCE_TYPE, RECONCILE, Scheduled, Stage};
 
 impl Stage<'_> {
-    /// Prepares the run, and schedules the actions that do not depend on others.
+    /// Prepares the run, and schedules the first events.
     pub(super) fn set_up(&mut self, workspace_gib: u32) -> Result<(), String> {
         let needs = json!([{ "type": "VCPU", "value": "8" }, { "type": "MEMORY", "value": "49152" },
             { "type": "GPU", "value": "1" }]);
@@ -26,7 +26,7 @@ impl Stage<'_> {
         if self.policy.is_spot() {
             let zones = self.plan.zones.clone();
             let turns: Vec<Change> = self.trace.changes(1.0).filter(|turn| zones.contains(&turn.zone)).collect();
-            turns.into_iter().for_each(|turn| self.at(turn.at, Action::Turn(turn)));
+            turns.into_iter().for_each(|turn| self.at(turn.at, Scheduled::Turn(turn)));
         }
         match self.policy {
             Policy::Spotsweep => {
@@ -35,7 +35,7 @@ impl Stage<'_> {
                 let file = sweep_file(self.plan.trials, workspace_gib, &snapshot, self.study);
                 let dropped = self.harness.put("replay.yaml", &file);
                 self.send(&dropped);
-                self.at(RECONCILE, Action::Tick);
+                self.at(RECONCILE, Scheduled::Tick);
             }
             Policy::SeedScript => {
                 let snapshot = self.dataset(workspace_gib);
@@ -70,7 +70,7 @@ impl Stage<'_> {
     }
 
     fn submit_all(&mut self) {
-        (0..self.plan.trials).for_each(|trial| self.at(Duration::ZERO, Action::Submit(trial)));
+        (0..self.plan.trials).for_each(|trial| self.at(Duration::ZERO, Scheduled::Submit(trial)));
     }
 }
 

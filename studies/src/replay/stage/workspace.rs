@@ -54,7 +54,7 @@ impl Stage<'_> {
         })
     }
 
-    /// Continues after the checkpoints have been compared with the seal.
+    /// Continues after the checkpoints have been compared with the manifest.
     pub(super) async fn verified(&mut self, agent: &mut Agent, from: f64) -> Result<Next, String> {
         let volume = agent.volume.clone().ok_or("verified without a volume")?;
         let seconds = self.harness.now.duration_since(agent.started).as_secs_f64();
