@@ -30,7 +30,6 @@ use fake_aws::FakeAws;
 use function::Function;
 use program::{Kind, Program, SMALLEST_MB, Started};
 
-/// The unit of memory, binaries and zips.
 pub(crate) const SIZE: &str = "MB";
 
 /// The number of the peer's starts of a kind, and of ours before each.

@@ -21,18 +21,14 @@ pub(crate) struct Row {
     pub(crate) spread: Option<f64>,
     /// The number of our measurements.
     pub(crate) repeats: usize,
-    /// The target.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) target: Option<Target>,
 }
 
-/// A target of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Target {
-    /// Our value is at most this.
     AtMost(f64),
-    /// The ratio is at least this.
     RatioAtLeast(f64),
 }
 
@@ -69,7 +65,6 @@ impl Row {
         Self { limit: Some(limit), ratio, ..self }
     }
 
-    /// Adds the target.
     pub(crate) fn target(self, target: Target) -> Self {
         Self { target: Some(target), ..self }
     }

@@ -16,7 +16,6 @@ pub(crate) struct Setup {
     pub(crate) python: PathBuf,
     /// A folder for temporary files, empty at the start of the run.
     pub(crate) scratch: PathBuf,
-    /// Whether to repeat less often.
     pub(crate) quick: bool,
     /// The folder of the results: `<target>/bench`.
     pub(crate) folder: PathBuf,
@@ -47,7 +46,6 @@ impl Setup {
         if self.quick { often.div_ceil(3) } else { often }
     }
 
-    /// Returns the path of a peer's script.
     pub(crate) fn peer(name: &str) -> PathBuf {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../studies/peers").join(name)
     }

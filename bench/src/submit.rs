@@ -24,7 +24,6 @@ const BUCKET: &str = "submit";
 /// The lease of the deployed function.
 const LEASE_SECONDS: u64 = 120;
 
-/// One submission.
 struct Run {
     seconds: f64,
     warm_seconds: f64,

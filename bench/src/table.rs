@@ -11,7 +11,6 @@ use serde_json::json;
 use crate::Measurement;
 use crate::row::{Row, Target};
 
-/// Prints a measurement's rows.
 pub(crate) fn print(measurement: &Measurement, rows: &[Row], took: Duration) {
     let mut text = format!("\n{measurement:?} ({:.0} s)\n", took.as_secs_f64());
     text.push_str(&format!(

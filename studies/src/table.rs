@@ -5,7 +5,6 @@ use std::io::{self, Write};
 /// A table: its header, and its rows.
 pub type Table = Vec<Vec<String>>;
 
-/// The gap between two columns.
 const GAP: &str = "  ";
 
 /// Writes rows, each column as wide as its widest cell.

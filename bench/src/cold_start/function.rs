@@ -14,7 +14,6 @@ use super::fake_aws::attribute;
 pub(super) struct Function {
     /// The name of the function and of its binary.
     pub(super) name: &'static str,
-    /// The event.
     pub(super) event: Value,
     /// The answer of DynamoDB to GetItem.
     pub(super) stored: Option<Value>,

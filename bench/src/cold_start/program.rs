@@ -21,11 +21,9 @@ pub(super) const SMALLEST_MB: f64 = 128.0;
 /// The program to start, and what it can reach.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Program<'a> {
-    /// The function.
     pub(super) function: &'a Function,
     /// The implementation: ours, or the peer in Python.
     pub(super) kind: Kind<'a>,
-    /// The endpoint of the fake AWS.
     pub(super) endpoint: &'a str,
     /// The file of the certificates that it trusts.
     pub(super) roots: &'a Path,
@@ -35,12 +33,10 @@ pub(super) struct Program<'a> {
     pub(super) log: &'a Path,
 }
 
-/// An implementation.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Kind<'a> {
     /// The binary in this folder.
     Ours(&'a Path),
-    /// The peer's script.
     Peer {
         /// The Python interpreter, with the AWS SDK and Lambda's runtime client.
         python: &'a Path,
@@ -70,7 +66,6 @@ pub(super) struct Started {
     pub(super) answer_ms: f64,
     /// The peak of its RAM until then, in MB.
     pub(super) rss_mb: f64,
-    /// The answer.
     pub(super) answer: Value,
 }
 

@@ -5,7 +5,6 @@ use std::time::Duration;
 use spotsweep_protocol::secret::{Secret, TOKEN_VARIABLE};
 use spotsweep_world::{AttemptKey, Start};
 
-/// One attempt.
 #[derive(Debug, Clone)]
 pub(super) struct Agent {
     pub(super) key: AttemptKey,

@@ -47,7 +47,6 @@ const APART: Duration = Duration::from_secs(12);
 /// The most scheduled events of one run: a bound that no run reaches.
 const MOST_EVENTS: usize = 10_000_000;
 
-/// The planned sweep.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plan {
     /// The number of trials. Up to the burst of EC2's buckets (50 attachments, fact 23) nothing is throttled.
@@ -63,22 +62,22 @@ pub(crate) struct Plan {
 /// A scheduled event: what the run does at a later virtual time.
 enum Scheduled {
     /// Delivers an event to its function, for the first time or again.
-    Deliver { event: Value, tries: usize },
+    Deliver {
+        event: Value,
+        tries: usize,
+    },
     /// Takes the step of an attempt with this number.
     Step(AttemptKey, u64),
     /// A runner finds the notice.
     Warned(AttemptKey),
     /// EC2 takes a zone, and another one opens.
     Reclaim(u32),
-    /// The schedule fires.
     Tick,
 }
 
-/// One run.
 pub(crate) struct Stage {
     pub(crate) plan: Plan,
     pub(super) harness: Harness,
-    /// The sweep.
     pub(crate) sweep: SweepId,
     pub(super) tally: Tally,
     /// The training of each trial that is saved.
@@ -92,7 +91,6 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// Drops the sweep file.
     pub(crate) async fn new(plan: Plan) -> Self {
         let harness = Harness::with(
             1,
@@ -145,7 +143,6 @@ impl Stage {
         world.set_zone_capacity(ZONES[1], Some(0), now);
     }
 
-    /// Runs until `holds` returns true.
     pub(crate) async fn run_until(&mut self, holds: impl Fn(&Self) -> bool) {
         for _ in 0..MOST_EVENTS {
             self.take_effects().await;
@@ -165,17 +162,14 @@ impl Stage {
         is_done && self.agents.is_empty() && self.scheduled.len() == 1 && is_settled()
     }
 
-    /// Whether every trial trains.
     pub(crate) fn all_train(&self) -> bool {
         self.agents.len() == self.saved.len() && self.agents.values().all(Agent::trains)
     }
 
-    /// Returns a reader of the table.
     pub(crate) fn reader(&self) -> Reader {
         Reader::new(&self.table.config(), "table".to_owned())
     }
 
-    /// Returns the counts.
     pub(crate) fn tally(&self) -> &Tally {
         &self.tally
     }
@@ -303,7 +297,6 @@ impl Stage {
         }
     }
 
-    /// Puts an event on the bus.
     fn send(&mut self, event: &Value) {
         self.at(DELIVERY, Scheduled::Deliver { event: event.clone(), tries: 0 });
     }

@@ -6,7 +6,6 @@ use serde_json::Value;
 use spotsweep_simulation::calls::Call;
 use spotsweep_tests::local::Units;
 
-/// The cause of an invocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Cause {
     /// The dropped sweep file.
@@ -21,17 +20,14 @@ pub(crate) enum Cause {
     Reports,
     /// An event for a sweep's report or its end.
     Results,
-    /// The schedule.
     Schedule,
 }
 
-/// The used resources.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Spent {
     pub(crate) invocations: f64,
     /// The number of invocations that moved a record.
     pub(crate) moving: f64,
-    /// The units of the table.
     pub(crate) units: Units,
     pub(crate) puts: f64,
     pub(crate) gets: f64,
@@ -98,7 +94,6 @@ impl Tally {
         spent.waited += waited;
     }
 
-    /// Returns the resources used for a cause.
     pub(crate) fn of(&self, cause: Cause) -> Spent {
         self.0.get(&cause).copied().unwrap_or_default()
     }

@@ -59,7 +59,6 @@ impl Core {
         &self.delivery
     }
 
-    /// Returns the jobs' process groups.
     pub(crate) fn groups(&self) -> &Groups {
         &self.groups
     }
@@ -110,7 +109,6 @@ impl Core {
         &self.logs
     }
 
-    /// Returns the events that rules have recorded.
     pub(crate) fn log_groups(&self) -> &LogGroups {
         self.delivery.log_groups()
     }

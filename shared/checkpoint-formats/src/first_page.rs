@@ -6,7 +6,6 @@ const ZIP_END: &[u8] = b"PK\x05\x06";
 /// The length of that record.
 pub(crate) const ZIP_END_BYTES: u64 = 22;
 
-/// Whether a file begins with zeros only.
 pub(crate) fn is_zero(start: &[u8]) -> bool {
     start.iter().all(|byte| *byte == 0)
 }
@@ -39,7 +38,6 @@ pub(crate) fn must_have_mark(ending: &str) -> bool {
     )
 }
 
-/// Whether the ending is that of a SQLite database.
 pub(crate) fn is_database(ending: &str) -> bool {
     matches!(ending, "db" | "db3" | "sqlite" | "sqlite3")
 }

@@ -56,7 +56,6 @@ pub(crate) struct Input<'a> {
 }
 
 impl Input<'_> {
-    /// Skips zeros.
     fn skip_zeros(&mut self) -> io::Result<()> {
         loop {
             let buffer = self.fill_buf()?;

@@ -42,7 +42,6 @@ impl Content for File {
 /// A file, with its length when it was opened.
 pub(crate) struct Source {
     content: Box<dyn Content>,
-    /// Its length.
     pub(crate) bytes: u64,
 }
 
@@ -75,7 +74,6 @@ impl Source {
     }
 }
 
-/// A reader with a buffer.
 pub(crate) type Reader<'a> = BufReader<Position<'a>>;
 
 /// A position in a file, from which it is read.

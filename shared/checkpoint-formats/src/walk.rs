@@ -24,7 +24,6 @@ impl From<io::Error> for Stop {
     }
 }
 
-/// A position in a file.
 pub(crate) struct Walk<'a> {
     reader: Reader<'a>,
     pub(crate) at: u64,
@@ -47,7 +46,6 @@ impl<'a> Walk<'a> {
         self.reader.fill_buf()?.first().copied().ok_or(Stop::Torn)
     }
 
-    /// Reads the next byte.
     pub(crate) fn byte(&mut self) -> Result<u8, Stop> {
         let byte = self.peek()?;
         self.reader.consume(1);

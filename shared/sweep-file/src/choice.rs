@@ -20,7 +20,6 @@ use super::tree::{self, Kind, Node};
 use super::values::canonical;
 use super::{Defaults, MAX_COMPARED_TRIALS, MAX_TRIALS};
 
-/// Top-level keys of a W&B config.
 pub(crate) const WANDB_KEYS: [&str; 19] = [
     "method",
     "parameters",

@@ -298,7 +298,6 @@ fn read_median(fields: Fields<'_>, report: &mut Report<'_>) -> Option<Rule> {
     Some(Rule::Median { rungs: median(first?, interval), least: usize::try_from(least?).ok()? })
 }
 
-/// Returns the rule's JSON Schema.
 pub(crate) fn schema() -> Value {
     let choice = |name: &str, keys: &[&str], needs: Value, description: &str| {
         let properties: Map<String, Value> =

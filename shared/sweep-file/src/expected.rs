@@ -86,7 +86,6 @@ fn unbroken(hours: f64) -> f64 {
     (-INTERRUPTIONS_PER_HOUR * hours).exp()
 }
 
-/// A trial without checkpoints.
 struct OneTrial {
     hours: f64,
     attempts: u8,

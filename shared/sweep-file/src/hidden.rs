@@ -103,7 +103,6 @@ fn unread(line: &str) -> Option<[u32; 2]> {
     }
 }
 
-/// Returns the number of characters of a text.
 pub(crate) fn chars(text: &str) -> u32 {
     u32::try_from(text.chars().count()).unwrap_or(u32::MAX)
 }

@@ -81,7 +81,6 @@ fn summary<'n>(name: &'n str, goal: Goal, place: Place, report: &mut Report<'_>)
     Some((metric, over))
 }
 
-/// Whether `metrics` has a pattern that finds this metric.
 fn has_pattern(node: &Node, name: &str) -> bool {
     let is_of = |node: &Node| match &node.kind {
         Kind::Mapping(entries) => {

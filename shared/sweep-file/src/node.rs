@@ -6,7 +6,6 @@ use super::problem::{Place, Report};
 use super::scalar::{Scalar, wandb_bool};
 use super::slips::with_space;
 
-/// A part of the file.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub(crate) place: Place,
@@ -23,7 +22,6 @@ pub(crate) enum Kind {
     Mapping(Vec<Entry>),
 }
 
-/// One `key: value`.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) key: String,
@@ -94,7 +92,6 @@ impl Node {
         }
     }
 
-    /// Returns the node as a parameter's value.
     pub(crate) fn to_json(&self) -> Value {
         match &self.kind {
             Kind::Scalar(_) if self.wandb_bool().is_some() => self.wandb_bool().map_or(Value::Null, Value::Bool),

@@ -260,7 +260,6 @@ impl<'a> Report<'a> {
         warnings.into_iter().map(Warning).collect()
     }
 
-    /// Returns the warnings of a valid file.
     pub(crate) fn into_warnings(mut self) -> Vec<Warning> {
         self.take_warnings()
     }

@@ -58,7 +58,6 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    /// Reads `repeats` under `spotsweep:`.
     pub(crate) fn read(node: &Node, report: &mut Report<'_>) -> Option<Self> {
         let fields = Fields::known(node, "`repeats`", &["parameter", "values"], report)?;
         for key in ["parameter", "values"].into_iter().filter(|key| !fields.has(key)) {

@@ -37,7 +37,6 @@ pub(crate) struct Limits<'s> {
     pub(crate) cap: Option<u64>,
     /// The place of the list or of `parameters`.
     pub(crate) place: Place,
-    /// How often each parameter set is trained.
     pub(crate) repeats: Option<&'s Wanted>,
 }
 

@@ -11,7 +11,6 @@ use serde_json::{Map, Value};
 
 use super::distribution::{Distribution, count};
 
-/// One parameter.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Dimension {
     /// The parameter's name, after the names of the groups around it.
@@ -22,7 +21,6 @@ pub(crate) struct Dimension {
     pub(crate) when: Vec<Condition>,
 }
 
-/// The values of a dimension.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Values {
@@ -177,7 +175,6 @@ impl Space {
         self.first.iter().position(|pattern| matches(pattern, point)).unwrap_or(self.first.len())
     }
 
-    /// Returns the point as a trial's parameters.
     pub(crate) fn parameters(&self, point: &[Coordinate]) -> Map<String, Value> {
         let mut parameters = Map::new();
         for (dimension, coordinate) in self.dimensions.iter().zip(point) {

@@ -26,7 +26,6 @@ const HYDRA: [&str; 3] = ["${args_no_hyphens}", "${args_append_hydra}", "${args_
 /// The names that a command may refer to.
 #[derive(Default)]
 pub(crate) struct Context<'c> {
-    /// The file's `program`.
     pub(crate) program: Option<&'c str>,
     /// The names of parameters, as far as they are known.
     pub(crate) parameters: HashSet<String>,

@@ -31,7 +31,6 @@ pub(crate) enum Parsed {
     Broken(Vec<Entry>),
 }
 
-/// Parses one YAML document.
 pub(crate) fn parse(text: &str, report: &mut Report<'_>) -> Parsed {
     if let Some(parsed) = build(text, None, report) {
         return parsed;

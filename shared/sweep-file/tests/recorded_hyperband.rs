@@ -98,7 +98,6 @@ impl Run {
     }
 }
 
-/// Judges run `index` among all runs.
 fn judge(rule: &Rule, runs: &[Run], index: usize) -> Option<Verdict> {
     let curves: Vec<Curve> = runs.iter().map(|run| run.curve(rule)).collect();
     let peers = curves.iter().enumerate().filter(|(other, _)| *other != index).map(|(_, curve)| curve);

@@ -18,7 +18,6 @@ pub(crate) const NAMES: [&str; 7] =
 const MOST_NAME_BYTES: usize = 256;
 /// The longest header of a file with any other name, in bytes.
 const MOST_HEADER_BYTES: u64 = 64 << 10;
-/// The delimiters between columns.
 const DELIMITERS: [u8; 3] = [b',', b';', b'\t'];
 
 /// Whether the first line of a file is a header with a column of the metric that the sweep file names.

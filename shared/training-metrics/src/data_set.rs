@@ -27,7 +27,6 @@ const MEMBERS: [&str; 7] = ["mode", "split", "phase", "stage", "subset", "datase
 /// The words for data sets in a line. The line is searched once, however many values it has.
 pub(crate) struct Sets(Vec<Word>);
 
-/// A word for a data set.
 struct Word {
     short: &'static str,
     /// The end of the word in the line.

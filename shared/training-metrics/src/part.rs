@@ -31,10 +31,8 @@ pub struct Found {
 #[derive(Debug)]
 pub(crate) struct Part {
     pub(crate) found: Vec<Logged>,
-    /// The number of bytes that have been read.
     pub(crate) offset: u64,
     /// Whether a checksum is wrong. Nothing after it can be read.
     pub(crate) is_broken: bool,
-    /// Whether more content follows.
     pub(crate) has_more: bool,
 }

@@ -28,7 +28,6 @@ pub(crate) struct Table {
     section: Option<String>,
 }
 
-/// The values of a row.
 #[derive(Debug)]
 pub(crate) struct Row {
     pub(crate) found: Logged,

@@ -10,13 +10,11 @@ use crate::json_line;
 use crate::logged::Logged;
 use crate::names::Named;
 
-/// The file's name.
 pub(crate) const NAME: &str = "trainer_state.json";
 /// The name of the member that is the log.
 const LOG: &[u8] = b"log_history";
 /// The depth of an entry: in the file's object, and in the list.
 const ENTRY: usize = 3;
-/// The longest entry, in bytes.
 const MOST_BYTES: usize = 64 * 1024;
 /// The most entries of a trial that are distinguished. A training of months has fewer.
 const MOST_SEEN: usize = 200_000;

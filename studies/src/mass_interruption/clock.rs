@@ -15,7 +15,6 @@ type Going = Pin<Box<dyn Future<Output = ()>>>;
 /// The value while no future has asked to sleep.
 const NOT_ASKED: i64 = i64::MIN;
 
-/// The clock.
 #[derive(Debug)]
 pub(super) struct Clock {
     now_micros: AtomicI64,

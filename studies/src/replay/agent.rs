@@ -15,7 +15,6 @@ const IMDS_POLL: Duration = Duration::from_secs(5);
 /// The variable with the trial's number, for the policies without a control plane.
 pub(super) const TRIAL: &str = "TRIAL";
 
-/// One attempt.
 #[derive(Debug, Clone)]
 pub(super) struct Agent {
     pub(super) trial: u32,
@@ -27,7 +26,6 @@ pub(super) struct Agent {
     pub(super) attempt: u32,
     pub(super) token: Option<Secret>,
     pub(super) started: Timestamp,
-    /// The number of reports to the control plane.
     pub(super) sequence: u64,
     /// The number of its next step. Steps with other numbers are out of date, for example after a notice.
     pub(super) step: u64,

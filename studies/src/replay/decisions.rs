@@ -8,7 +8,6 @@ use super::ledger::Outcome;
 use super::{Plan, Policy, ReplayError, Run, check, run_all};
 use crate::table::Table;
 
-/// The seconds of an hour.
 const HOUR: f64 = 3600.0;
 
 /// The same sweeps with and without decisions, over all windows.

@@ -7,7 +7,6 @@ use super::ledger::{Dollars, Outcome};
 use super::{Plan, Policy};
 use crate::table::Table;
 
-/// The seconds of an hour.
 const HOUR: f64 = 3600.0;
 
 /// The results of a replay.

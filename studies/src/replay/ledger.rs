@@ -39,7 +39,6 @@ const FUNCTION_GB: f64 = 0.125;
 /// The calls of a metric report: load and commit.
 const REPORT_CALLS: u64 = 2;
 
-/// The lifetime of an instance.
 #[derive(Debug)]
 struct Life {
     zone: String,
@@ -185,14 +184,12 @@ impl Ledger {
         self.calls += times;
     }
 
-    /// Adds an upload of `gib` GiB.
     pub(super) fn put(&mut self, gib: f64) {
         let parts = parts(gib);
         self.puts += parts;
         self.calls += parts;
     }
 
-    /// Adds a download of `gib` GiB.
     pub(super) fn get(&mut self, gib: f64) {
         let parts = parts(gib);
         self.gets += parts;
@@ -209,7 +206,6 @@ impl Ledger {
         self.calls
     }
 
-    /// Computes the bill.
     pub(super) fn dollars(
         &self,
         policy: Policy,

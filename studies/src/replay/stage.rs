@@ -65,7 +65,6 @@ pub(super) enum Scheduled {
     Tick,
 }
 
-/// One trial.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Trial {
     /// The seconds of training that are saved.
@@ -79,7 +78,6 @@ pub(super) struct Trial {
     pub(super) stopped: Option<(Timestamp, f64)>,
 }
 
-/// One run.
 pub(super) struct Stage<'a> {
     pub(super) plan: &'a Plan,
     pub(super) policy: Policy,
@@ -99,7 +97,6 @@ pub(super) struct Stage<'a> {
 }
 
 impl<'a> Stage<'a> {
-    /// Sets up the World and the sweep.
     pub(super) fn new(
         plan: &'a Plan,
         policy: Policy,
@@ -266,7 +263,6 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// Puts an event on the bus.
     pub(super) fn send(&mut self, event: &Value) {
         self.at(DELIVERY, Scheduled::Deliver { event: event.clone(), tries: 0 });
     }

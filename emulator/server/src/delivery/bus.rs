@@ -16,7 +16,6 @@ use super::log_groups::group_of;
 /// The time for which rules and targets are cached.
 const FRESH: Duration = Duration::from_secs(3);
 
-/// A step of a delivery that failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum BusError {
     #[error("ListRules failed")]
@@ -29,7 +28,6 @@ pub(super) enum BusError {
     Invoke { function: String, source: Box<aws_sdk_lambda::Error> },
 }
 
-/// A target of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Target {
     /// A function, by its ARN.
@@ -77,7 +75,6 @@ impl Bus {
         }
     }
 
-    /// Returns the targets of the rules for this event.
     pub(super) async fn targets_for(&self, source: &str, event: &str) -> Result<Vec<Target>, BusError> {
         let mut targets = Vec::new();
         for rule in self.rules().await?.iter() {

@@ -10,7 +10,6 @@ use jiff::Timestamp;
 pub(crate) struct Line {
     /// The event as JSON.
     pub(crate) message: String,
-    /// The time of its arrival.
     pub(crate) ingested: Timestamp,
 }
 
@@ -19,7 +18,6 @@ pub(crate) struct Line {
 pub(crate) struct LogGroups(Mutex<BTreeMap<String, Vec<Line>>>);
 
 impl LogGroups {
-    /// Records an event.
     pub(super) fn put(&self, group: &str, message: &str) {
         let line = Line { message: message.to_owned(), ingested: Timestamp::now() };
         let mut groups = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -12,14 +12,11 @@ use spotsweep_world::AttemptKey;
 /// The most looks at the tree of processes, which are repeated while it grows.
 const MOST_ROUNDS: usize = 10;
 
-/// A running container.
 #[derive(Debug, Clone)]
 pub(super) struct Running {
     /// The main process, which leads a process group of its own.
     pub(super) main: Pid,
-    /// The container's instance.
     pub(super) instance: String,
-    /// The container's root folder.
     pub(super) root: PathBuf,
 }
 
@@ -60,7 +57,6 @@ impl Groups {
         self.lock().insert(attempt, running);
     }
 
-    /// Whether a running container has this root folder.
     pub(super) fn has_root(&self, root: &Path) -> bool {
         self.lock().values().any(|running| running.root == root)
     }
@@ -94,7 +90,6 @@ impl Groups {
         each_group(&mains, signal);
     }
 
-    /// Returns the containers on an instance.
     pub(super) fn on(&self, instance: &str) -> Vec<Running> {
         self.lock().values().filter(|running| running.instance == instance).cloned().collect()
     }

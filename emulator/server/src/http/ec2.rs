@@ -72,7 +72,6 @@ const ACTIONS: [Action; 16] = [
     }),
 ];
 
-/// The decoded parameters.
 struct Form(BTreeMap<String, String>);
 
 impl Form {

@@ -72,7 +72,6 @@ pub(super) fn restored(journal: &mut Source, database_bytes: u64) -> io::Result<
     Ok(Found::Hot(found))
 }
 
-/// Returns the header at `at`, if there is one.
 fn header(journal: &mut Source, at: u64) -> io::Result<Option<Header>> {
     let header = journal.read_at(at, HEADER_BYTES)?;
     if (header.len() as u64) < HEADER_BYTES || !header.starts_with(&MAGIC) {

@@ -29,7 +29,6 @@ impl Kind {
     }
 }
 
-/// Returns the kinds of a space's dimensions.
 pub(super) fn kinds(space: &Space) -> Vec<Kind> {
     let kind = |dimension: &Dimension| match dimension {
         Dimension::Real => Kind::Line,

@@ -24,7 +24,6 @@ type Prior = (f64, f64);
 /// it.
 const LENGTH: Prior = (0.4, 1.2);
 
-/// The prior of the variance.
 const VARIANCE: Prior = (0.0, 1.0);
 
 /// The prior of the noise's variance. Most trainings vary little when repeated, compared with the effect of parameters.
@@ -145,7 +144,6 @@ pub(super) struct Process {
     alpha: Vec<f64>,
 }
 
-/// A prediction.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Prediction {
     pub(super) mean: f64,
@@ -197,7 +195,6 @@ impl Process {
             .collect()
     }
 
-    /// Returns the prediction at a point.
     pub(super) fn predict(&self, point: &[f64]) -> Prediction {
         let covariances: Vec<f64> =
             self.data.points.iter().map(|other| self.kernel.covariance(&self.data.kinds, point, other)).collect();

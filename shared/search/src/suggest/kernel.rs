@@ -16,7 +16,6 @@ pub(super) struct Kernel {
 }
 
 impl Kernel {
-    /// Returns the covariance of two points.
     pub(super) fn covariance(&self, kinds: &[Kind], left: &Features, right: &Features) -> f64 {
         self.variance * correlation(self.distance(kinds, left, right)).0
     }

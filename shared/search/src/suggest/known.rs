@@ -7,7 +7,6 @@ use super::encoding;
 use super::random::Random;
 use crate::space::{Dimension, Point, Space};
 
-/// A set of points.
 #[derive(Debug)]
 pub(super) struct Known(BTreeSet<Vec<Option<u64>>>);
 
@@ -17,12 +16,10 @@ impl Known {
         Self(trials.iter().map(|trial| bits(&trial.point)).collect())
     }
 
-    /// Adds a point.
     pub(super) fn add(&mut self, point: &Point) {
         self.0.insert(bits(point));
     }
 
-    /// Whether the set has the point.
     pub(super) fn has(&self, point: &Point) -> bool {
         self.0.contains(&bits(point))
     }

@@ -1,6 +1,5 @@
 //! Dense symmetric positive matrices, row by row. They have a few hundred rows, so no BLAS is needed.
 
-/// A square matrix.
 #[derive(Debug, Clone)]
 pub(super) struct Square {
     size: usize,
@@ -13,7 +12,6 @@ impl Square {
         Self { size, values: vec![0.0; size * size] }
     }
 
-    /// Returns one row.
     pub(super) fn row(&self, row: usize) -> &[f64] {
         &self.values[row * self.size..(row + 1) * self.size]
     }

@@ -7,7 +7,6 @@ use statrs::distribution::{ContinuousCDF as _, Normal};
 use super::{End, Trial};
 use crate::curve::Curve;
 
-/// The outcome of a trial.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Outcome {
     /// A cost, with its variance if it is an estimate.

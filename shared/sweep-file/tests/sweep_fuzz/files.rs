@@ -34,12 +34,10 @@ fn joined(parts: std::ops::Range<usize>) -> BoxedStrategy<Vec<u8>> {
     prop::collection::vec(piece(), parts).prop_map(|pieces| pieces.concat()).boxed()
 }
 
-/// Returns any bytes.
 pub(super) fn noise() -> BoxedStrategy<Vec<u8>> {
     prop::collection::vec(any::<u8>(), 0..200).boxed()
 }
 
-/// Returns any mixture of pieces.
 pub(super) fn pieces() -> BoxedStrategy<Vec<u8>> {
     joined(0..60)
 }

@@ -90,7 +90,6 @@ fn named(values: Json, names: std::ops::Range<usize>) -> Json {
         .boxed()
 }
 
-/// Returns a pattern for `when`, `exclude` or `first`.
 fn pattern() -> Json {
     let value = prop_oneof![one_of(&["adam", "sgd"]), (0_i64..10).prop_map(Value::from), scalars()];
     named(value.boxed(), 1..3)

@@ -46,7 +46,6 @@ struct Newest {
     row: Logged,
 }
 
-/// The names of a table.
 #[derive(Debug, Clone)]
 pub(super) struct Header {
     names: Vec<String>,
@@ -207,7 +206,6 @@ impl Header {
         }
     }
 
-    /// Returns the values of a row.
     pub(super) fn row(&mut self, line: &str, gap: Gap, cells: &[&str], named: &Named) -> Option<Logged> {
         let (label, values) = self.split(line, gap, cells)?;
         if self.is_report {

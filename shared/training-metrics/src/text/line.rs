@@ -62,7 +62,6 @@ static METERS: LazyLock<Option<Regex>> =
 const OF_METERS: [&str; 2] = ["eta: ", "Averaged stats: "];
 /// The longest mean, in bytes.
 const MOST_MEAN: usize = 32;
-/// The longest name in quotes, in bytes.
 const MOST_QUOTED: usize = 256;
 
 /// A line, with what is true of it as a whole.

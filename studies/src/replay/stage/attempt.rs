@@ -19,7 +19,6 @@ const SET_ASIDE: Duration = Duration::from_secs(12);
 const QUIET: Duration = Duration::from_secs(2);
 
 impl Stage<'_> {
-    /// Starts a container's attempt.
     pub(super) fn start(&mut self, start: &Start) -> Result<(), String> {
         let now = self.harness.now;
         let zone = self.harness.cloud.world().instance(&start.instance).map(|found| found.zone.clone());

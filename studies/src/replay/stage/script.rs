@@ -24,7 +24,6 @@ const SLEEP: Duration = Duration::from_secs(10);
 
 const DEVICE: &str = "/dev/sdf";
 
-/// Returns the Name tag of a trial's volume.
 fn name(trial: u32) -> String {
     format!("DL-datasets-checkpoints-{trial}")
 }

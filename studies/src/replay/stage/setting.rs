@@ -15,7 +15,6 @@ use super::super::{Plan, Policy, Study};
 use super::{INSTANCE_TYPE, RECONCILE, Scheduled, Stage};
 
 impl Stage<'_> {
-    /// Prepares the run, and schedules the first events.
     pub(super) fn set_up(&mut self, workspace_gib: u32) -> Result<(), String> {
         let needs = json!([{ "type": "VCPU", "value": "8" }, { "type": "MEMORY", "value": "49152" },
             { "type": "GPU", "value": "1" }]);

@@ -66,7 +66,6 @@ impl Stage<'_> {
         shared.sum()
     }
 
-    /// Returns the outcome of the run.
     pub(super) fn outcome(mut self, end: Timestamp) -> Outcome {
         let now = self.harness.now;
         let useful_seconds: f64 = self.trials.iter().map(|trial| trial.saved).sum();

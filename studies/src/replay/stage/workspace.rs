@@ -76,7 +76,6 @@ impl Stage<'_> {
         })
     }
 
-    /// Reports a new seal to the control plane.
     pub(super) async fn report(&mut self, agent: &mut Agent) -> Result<(), String> {
         if self.policy == Policy::Spotsweep {
             let (sequence, metrics, seal) = (agent.next_sequence(), metrics(), Some(self.seal(agent)));
@@ -109,7 +108,6 @@ impl Stage<'_> {
         })
     }
 
-    /// Returns the rungs that the trial has reached.
     fn rungs(&self, agent: &Agent) -> Vec<Reached> {
         let trained = agent.progress(self.harness.now).unwrap_or(0.0).max(self.trials[agent.trial as usize].saved);
         self.study.map(|study| study.reached(agent.trial, trained / self.total_seconds())).unwrap_or_default()

@@ -84,7 +84,6 @@ impl Loops {
         Ok(path)
     }
 
-    /// Returns the device of a volume.
     pub(super) fn device(&self, volume: &str) -> Option<PathBuf> {
         self.lock().get(volume).map(|device| device.path.clone())
     }

@@ -91,7 +91,6 @@ impl Disk {
         Ok(0)
     }
 
-    /// Returns where a container has a volume mounted.
     pub(super) fn mount_of(&self, volume: &str, running: &Running) -> Option<Mount> {
         let point = match &self.loops {
             Some(loops) => loops.mount_point(volume, running.main)?,
