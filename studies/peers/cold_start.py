@@ -1,5 +1,5 @@
-"""The seven functions as one writes them with boto3, as far as a cold start goes: clients at import, then
-parse the event, read what is stored about it, answer. Lambda's runtime client calls `handler`."""
+"""The seven functions in the usual style of boto3, as far as a cold start goes. They make clients at import, parse the
+event, read its record, and answer. Lambda's runtime client calls `handler`."""
 
 import hashlib
 import json

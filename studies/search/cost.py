@@ -1,4 +1,4 @@
-"""What a suggestion takes: CPU time and memory of a process that makes some, one line of JSON for each size.
+"""Measures suggestions: CPU time and memory of a process that makes some, one line of JSON for each size.
 
 usage: cost.py [--quick] SUGGESTIONS
 

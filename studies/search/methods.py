@@ -1,4 +1,4 @@
-"""What is compared: who suggests, who stops, with how many workers and on which tasks."""
+"""The compared methods: searcher, stopper, number of workers, and tasks."""
 
 import dataclasses
 import typing

@@ -1,4 +1,4 @@
-"""What people use instead: suggestions by Optuna and by W&B's own code, early stopping by Ray and Optuna."""
+"""The peers: suggestions by Optuna and by W&B's own code, early stopping by Ray and Optuna."""
 
 import warnings
 
@@ -108,7 +108,7 @@ class Wandb:
 
 
 class EveryEpoch:
-    """A rule of a library: it gets each epoch's value, and says whether the trial stops."""
+    """A rule of a library, which gets each epoch's value and returns whether the trial stops."""
 
     def __init__(self, report):
         self.report, self.given = report, {}

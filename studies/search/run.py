@@ -1,4 +1,4 @@
-"""The whole benchmark of the search: its environment, its program, what suggestions cost, and what the methods reach.
+"""Runs the whole benchmark of the search: the environment, the program, the costs of suggestions, and the methods.
 
 usage: python3 studies/search/run.py [--quick]
 
@@ -32,7 +32,7 @@ MOST_MIB = 64
 
 
 def environment():
-    """The interpreter of an environment with the peers' packages; made again when the list of them has changed."""
+    """Returns the interpreter of an environment with the peers' packages, which is made again if their list has changed."""
     folder, wanted = TARGET / "search-python", (HERE / "requirements.txt").read_text()
     stamp = folder / "requirements.stamp"
     if not stamp.exists() or stamp.read_text() != wanted:
@@ -44,7 +44,7 @@ def environment():
 
 
 def lines(python, script, *arguments):
-    """What a script prints: one document of JSON a line. One thread each: more are slower on matrices of this size."""
+    """Returns the JSON lines of a script. It has one thread, because more are slower on matrices of this size."""
     command = [python, HERE / script, *map(str, arguments)]
     settings = os.environ | {"OMP_NUM_THREADS": "1"}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=settings) as script:
@@ -71,7 +71,7 @@ def figures(summary):
 
 
 def show(rows):
-    """Prints each row beside its goal; whether a goal is missed."""
+    """Prints each row with its goal, and returns whether a goal is missed."""
     missed = False
     for name, value, unit, most in rows:
         is_over = most is not None and value > most

@@ -40,7 +40,7 @@ RUNS = {
 
 
 def without_machine(content):
-    """A run's file with its metrics only: the other records name the machine."""
+    """Returns a run's file with only its metrics, because the other records name the machine."""
     header, offset, whole, records = content[:7], 7, b"", []
     while offset < len(content):
         left = BLOCK - offset % BLOCK

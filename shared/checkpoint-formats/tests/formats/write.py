@@ -1,10 +1,11 @@
-"""Writes checkpoint files with the libraries that trainings use, and says which damaged ones the libraries refuse.
+"""Writes checkpoint files with the libraries that trainings use, and prints which damaged ones the libraries refuse.
 
-Each file is cut at many lengths, and written once with zeros in place of its first page. The files beside a database are cut too.
+Each file is truncated to many lengths, and written once with zeros in place of its first page. The files beside a
+database are truncated too.
 
 write.py FOLDER: prints a JSON array of {"file": name, "format": name, "loads": true or false, "whole": true or false}.
-A large library that is not installed is left out, and named on stderr. The others are those that .ci/run installs. XGBoost
-and LightGBM are not here: they crash on files that were cut.
+A large library that is not installed is left out, and named on stderr. .ci/run installs the others. XGBoost and LightGBM
+are left out, because they crash on truncated files.
 """
 import bz2, gzip, importlib, io, json, lzma, os, pickle, random, sqlite3, subprocess, sys, tarfile, warnings
 
@@ -56,7 +57,7 @@ def load_sqlite(path):
 
 
 def kill(path, settings, statements):
-    """Makes a database, and another process that is killed inside of a transaction on it."""
+    """Makes a database, and kills another process within a transaction on it."""
     with sqlite3.connect(path) as database:
         database.execute("pragma page_size = 1024")
         database.execute("create table t(e integer primary key, w blob)")
