@@ -1,13 +1,14 @@
-//! Cold start: from the start of a function's process until its first answer is at the Runtime API.
+//! Measures cold starts: the time from the start of a function's process until its first answer is at the Runtime API.
 //!
 //! Each of the seven functions gets an event for which it makes clients for every service that it may reach, reads
-//! DynamoDB (one to eight calls, `function.rs`), and answers. AWS is a server beside it, so the network costs
-//! nothing: what is measured is the process. The peer is Python 3.11 with boto3 and Lambda's own runtime client,
-//! its modules compiled beforehand, with clients for the same services and the same calls (`studies/peers/cold_start.py`).
+//! DynamoDB (one to eight calls, `function.rs`), and answers. AWS is a server on the same machine, so the network takes
+//! no time and only the process is measured. The peer is Python 3.11 with boto3 and Lambda's own runtime client. Its
+//! modules are compiled beforehand, and it has clients for the same services and makes the same calls
+//! (`studies/peers/cold_start.py`).
 //!
-//! Over TLS, over plain HTTP, and over TLS with the share of a processor that a 128 MB function has (on Lambda the
-//! time until the first event is asked for is given a whole one). One start of each goes before, so that files are
-//! in the page cache; then one of the peer's after each few of ours. Memory is the high-water mark of what was in RAM.
+//! Starts are measured over TLS, over plain HTTP, and over TLS with the CPU share of a 128 MB function (Lambda gives a
+//! whole CPU until the first event is asked for). One unmeasured start of each comes first, so that files are in the
+//! page cache. Then each start of the peer follows a few of ours. Memory is the high-water mark of RAM.
 
 mod cpu_share;
 mod fake_aws;
@@ -29,19 +30,18 @@ use fake_aws::FakeAws;
 use function::Function;
 use program::{Kind, Program, SMALLEST_MB, Started};
 
-/// The unit of memory, binaries and zips.
 pub(crate) const SIZE: &str = "MB";
 
-/// The peer's starts of a kind, and how many of ours go before each.
+/// The number of the peer's starts of a kind, and of ours before each.
 const TURNS: (usize, usize) = (5, 3);
-/// The same where each takes seconds.
+/// The same numbers for starts that take seconds.
 const SLOW_TURNS: (usize, usize) = (2, 3);
 
-/// What every start of this run shares.
+/// The state that all starts of this run share.
 struct Stage<'a> {
     binaries: &'a Path,
     python: &'a Path,
-    /// Of the peer's script.
+    /// The folder of the peer's script.
     script: PathBuf,
     roots: &'a Path,
     log: PathBuf,
@@ -71,7 +71,8 @@ pub(crate) async fn rows(setup: &Setup) -> Vec<Row> {
         rows.push(pair.row(name("tls"), "ms", |start| start.answer_ms).target(Target::RatioAtLeast(40.0)));
         rows.push(pair.row(name("tls, until it asks"), "ms", |start| start.init_ms));
         rows.push(pair.row(name("memory"), SIZE, |start| start.rss_mb).target(Target::AtMost(12.0)));
-        // The least that a peer can be. Ours makes clients when they are needed; scripts make all of them at first.
+        // This is the least that a peer can do. Our functions make clients when they need them; scripts make all of
+        // them first.
         let pair = stage.measure(function, Cell { clients: Some("dynamodb"), ..full }).await;
         rows.push(pair.row(name("tls, peer with one client"), "ms", |start| start.answer_ms));
         let pair = stage.measure(function, cell(&http, None)).await;
@@ -87,17 +88,17 @@ pub(crate) async fn rows(setup: &Setup) -> Vec<Row> {
     rows
 }
 
-/// What is measured of a function at a time.
+/// The conditions of one measurement.
 #[derive(Clone, Copy)]
 struct Cell<'a> {
     aws: &'a FakeAws,
     share: Option<&'a CpuShare>,
-    /// The peer's, where not all that the function may reach.
+    /// The services for which the peer makes clients, if not for all that the function may reach.
     clients: Option<&'a str>,
     turns: (usize, usize),
 }
 
-/// Starts of ours and of the peer's, in turns.
+/// Starts of ours and of the peer, in turns.
 #[derive(Default)]
 struct Pair {
     ours: Vec<Started>,
@@ -120,9 +121,9 @@ impl Stage<'_> {
         let peer = program(Kind::Peer { python: self.python, folder: &self.script, clients });
         aws.store(function.stored.clone());
         for program in [ours, peer] {
-            // At full speed: this one counts for nothing.
+            // This start is not measured and needs no share.
             let started = Program { share: None, ..program }.start().await;
-            // Ours may go out side by side.
+            // Our calls may be made side by side, so their order does not count.
             let mut calls = aws.calls();
             calls.sort();
             assert_eq!(calls, function.calls, "{program} answered {}", started.answer);
@@ -134,13 +135,13 @@ impl Stage<'_> {
             }
             pair.peer.push(peer.start().await);
         }
-        // Not the next function's.
+        // These calls must not count as the next function's.
         aws.calls();
         pair
     }
 }
 
-/// The peer's script in a folder of its own, compiled as everything in a deployed image is.
+/// Copies the peer's script into a folder of its own, and compiles it as in a deployed image.
 async fn compiled_script(setup: &Setup) -> PathBuf {
     let folder = setup.scratch.join("cold-start-peer");
     fs::create_dir_all(&folder).expect("the target folder is writable");

@@ -1,18 +1,19 @@
-//! What the control plane costs: a sweep on the virtual clock, every unit of the table counted, every invocation,
-//! put, get and event, at AWS's prices; the functions' own time and log as measured by running the real one.
+//! Measures the cost of the control plane. It runs a sweep on the virtual clock, and counts every unit of the table and
+//! every invocation, put, get and event, at AWS's prices. The functions' own time and log are measured with the real
+//! function.
 //!
-//! The limit is what nobody could do without: one plain write for each move of a record (a trial's state, its
-//! workspace's), and one shortest invocation for it. What the trials themselves take (GPUs, volumes, their outputs'
-//! puts) is no part of the control plane.
+//! The limit is the unavoidable work: one plain write for each move of a record (of a trial's state or of its
+//! workspace's), and one shortest invocation for it. The costs of the trials themselves (GPUs, volumes, puts of their
+//! outputs) are not part of the control plane.
 
 mod agent;
-mod patience;
 mod prices;
 pub(crate) mod stage;
 mod steps;
 mod tally;
 #[cfg(test)]
 mod tests;
+mod virtual_wait;
 
 use std::time::Duration;
 
@@ -25,19 +26,19 @@ use crate::row::{Row, Target};
 use crate::setup::Setup;
 use crate::track::{self, Own};
 
-/// Trials of the simulated sweep: below the burst of EC2's buckets, so that nothing is throttled.
+/// The trials of the simulated sweep. They are fewer than the burst of EC2's buckets, so that nothing is throttled.
 const TRIALS: u32 = 24;
 const QUICK_TRIALS: u32 = 6;
 
-/// Figures are for so many.
+/// The number of trials that the figures are for.
 const PER_TRIALS: f64 = 1000.0;
 
 const TRAINING: Duration = Duration::from_secs(3600);
 
-/// Two lines of figures in a minute, and a checkpoint.
+/// The time between two lines of figures. Every second line comes with a checkpoint.
 const LINE: Duration = Duration::from_secs(30);
 
-/// The most beyond what nobody could do without.
+/// The most dollars beyond the limit.
 const BEYOND_USD: f64 = 0.01;
 
 pub(crate) async fn rows(setup: &Setup) -> Vec<Row> {
@@ -57,7 +58,7 @@ pub(crate) async fn rows(setup: &Setup) -> Vec<Row> {
     rows
 }
 
-/// Of a thousand trials of one sweep.
+/// The costs of a thousand trials of one sweep.
 struct Bill<'a> {
     name: String,
     trials: u32,
@@ -78,7 +79,7 @@ impl Bill<'_> {
         Row::new(format!("{}/{what}", self.name), "USD", &[dollars])
     }
 
-    /// Everything but the reports, and the reports of a thousand hours of training.
+    /// Returns the costs without the reports, and those of the reports of a thousand hours of training.
     fn sums(&self) -> Vec<Row> {
         let others = || Cause::ALL.into_iter().filter(|cause| *cause != Cause::Reports);
         let rest: f64 = others().map(|cause| self.dollars(cause).total()).sum();
@@ -91,7 +92,7 @@ impl Bill<'_> {
         ]
     }
 
-    /// Where it goes: by cause, and by what is paid for.
+    /// Returns the costs by cause, and by what is paid for.
     fn split(&self) -> Vec<Row> {
         let mut all = Dollars::default();
         let mut rows = Vec::new();
@@ -112,7 +113,7 @@ impl Bill<'_> {
         rows
     }
 
-    /// What a trial makes of each cause, and where its write units go.
+    /// Returns the units of a trial for each cause, and what its write units are for.
     fn units(&self) -> Vec<Row> {
         let figure = |what: String, count: f64, unit| Row::new(format!("{}/{what}", self.name), unit, &[count]);
         let mut rows = Vec::new();

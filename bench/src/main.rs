@@ -1,9 +1,9 @@
-//! `cargo run --release --bin bench`: measures the product against what people use instead (the peer, in the same run) or
-//! against what is possible (the limit), prints a table, and writes `bench/results.json` into the target folder.
+//! `cargo run --release --bin bench` compares the product with what people use instead (the peer, in the same run), or
+//! with what is possible (the limit). It prints a table, and writes `bench/results.json` into the target folder.
 //!
-//! `-- --only cold-start,submit` picks measurements, `-- --quick` repeats them less often, `-- --binaries FOLDER`
-//! takes the product's programs from there instead of building them. Its exit code is 1 where a function's zip or memory
-//! is over its target: sizes, unlike seconds, do not depend on the machine's mood.
+//! `-- --only cold-start,submit` selects measurements, and `-- --quick` repeats them less often. `-- --binaries FOLDER`
+//! uses the programs in a folder instead of building them. The exit code is 1 if a function's zip or memory exceeds its
+//! target, because sizes, unlike times, do not depend on the machine's load.
 
 mod cold_start;
 mod cost;

@@ -1,43 +1,40 @@
-//! One figure, beside what it is to be held against.
+//! One figure with its peer and its limit.
 
 use serde::Serialize;
 
 /// One line of the table.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Row {
-    /// `<measurement>/<what of>`.
+    /// The name: `<measurement>/<object>`.
     pub(crate) name: String,
-    /// Unit of `ours`, `peer` and `limit`.
+    /// The unit of `ours`, `peer` and `limit`.
     pub(crate) unit: &'static str,
-    /// Median of ours.
+    /// The median of our values.
     pub(crate) ours: f64,
-    /// Median of what people use instead, in the same run.
+    /// The median of what people use instead, in the same run.
     pub(crate) peer: Option<f64>,
-    /// What is possible at all, or allowed.
+    /// The value that is possible or allowed.
     pub(crate) limit: Option<f64>,
-    /// peer/ours where there is a peer, else ours/limit where there is a limit.
+    /// peer/ours if there is a peer, else ours/limit if there is a limit.
     pub(crate) ratio: Option<f64>,
-    /// (90th − 10th percentile) / median of the repeats: of the ratio where there is a peer, else of ours.
+    /// (90th − 10th percentile) / median of the repeats: of the ratio if there is a peer, else of our values.
     pub(crate) spread: Option<f64>,
-    /// How often ours was measured.
+    /// The number of our measurements.
     pub(crate) repeats: usize,
-    /// What was aimed at.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) target: Option<Target>,
 }
 
-/// What a row is to reach.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Target {
-    /// Ours is at most this.
     AtMost(f64),
-    /// The ratio is at least this.
     RatioAtLeast(f64),
 }
 
 impl Row {
-    /// Ours alone: the median of the repeats. One value is enough where repeats would all be the same.
+    /// Returns a row of our values only: the median of the repeats. One value is enough if all repeats would be the
+    /// same.
     pub(crate) fn new(name: impl Into<String>, unit: &'static str, ours: &[f64]) -> Self {
         Self {
             name: name.into(),
@@ -52,8 +49,8 @@ impl Row {
         }
     }
 
-    /// Ours against the peer, both in the order in which they were measured, in turns: for each of the peer's
-    /// values the same number of ours. A spread is that of the turns' ratios.
+    /// Returns a row of our values and the peer's, both in the order in which they were measured in turns. Each of the
+    /// peer's values belongs to the same number of ours. The spread is that of the turns' ratios.
     pub(crate) fn versus(name: impl Into<String>, unit: &'static str, ours: &[f64], peer: &[f64]) -> Self {
         let turn = (ours.len() / peer.len().max(1)).max(1);
         let ratios: Vec<f64> = ours.chunks(turn).zip(peer).map(|(ours, peer)| peer / median(ours)).collect();
@@ -62,18 +59,17 @@ impl Row {
         Self { peer: Some(peer), ratio: Some(peer / row.ours), spread: spread(&ratios), ..row }
     }
 
-    /// Against what is possible or allowed.
+    /// Adds the value that is possible or allowed.
     pub(crate) fn limit(self, limit: f64) -> Self {
         let ratio = self.ratio.or(Some(self.ours / limit));
         Self { limit: Some(limit), ratio, ..self }
     }
 
-    /// States what was aimed at.
     pub(crate) fn target(self, target: Target) -> Self {
         Self { target: Some(target), ..self }
     }
 
-    /// Whether it was reached; `None` where nothing was aimed at.
+    /// Whether the target is met; `None` without a target.
     pub(crate) fn met(&self) -> Option<bool> {
         self.target.map(|target| match target {
             Target::AtMost(most) => self.ours <= most,
@@ -82,18 +78,18 @@ impl Row {
     }
 }
 
-/// The middle value; NaN of nothing.
+/// Returns the middle value; NaN without any.
 pub(crate) fn median(values: &[f64]) -> f64 {
     percentile(values, 0.5)
 }
 
-/// (90th − 10th percentile) / median; `None` of fewer than two values.
+/// Returns (90th − 10th percentile) / median; `None` for fewer than two values.
 fn spread(values: &[f64]) -> Option<f64> {
     let between = percentile(values, 0.9) - percentile(values, 0.1);
     (values.len() > 1).then(|| between / median(values)).filter(|spread| spread.is_finite())
 }
 
-/// Between two values a straight line.
+/// Returns a percentile, with linear interpolation between two values.
 fn percentile(values: &[f64], share: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! What every measurement needs: programs, the peers' Python, a place for files.
+//! The set-up of every measurement: programs, the peers' Python, and a folder for files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,29 +7,28 @@ use std::process::Stdio;
 use spotsweep_tests::local::Binaries;
 use tokio::process::Command;
 
-/// Made once, before the first measurement.
+/// The set-up, made once before the first measurement.
 #[derive(Debug)]
 pub(crate) struct Setup {
-    /// Folder of the functions' and the other programs' binaries.
+    /// The folder of the functions' and the other programs' binaries.
     pub(crate) binaries: PathBuf,
-    /// Interpreter of an environment with what the peers need (`studies/peers/requirements.txt`).
+    /// The interpreter of an environment with the peers' packages (`studies/peers/requirements.txt`).
     pub(crate) python: PathBuf,
-    /// For files that may go when the run ends; empty when it begins.
+    /// A folder for temporary files, empty at the start of the run.
     pub(crate) scratch: PathBuf,
-    /// Repeat less often.
     pub(crate) quick: bool,
-    /// `<target>/bench`: where the results go.
+    /// The folder of the results: `<target>/bench`.
     pub(crate) folder: PathBuf,
 }
 
 impl Setup {
     /// Builds what is missing.
     pub(crate) async fn prepare(binaries: Option<PathBuf>, quick: bool) -> Self {
-        // <target>/<profile>/bench
-        let program = std::env::current_exe().expect("a program knows where it lies");
+        // The path is <target>/<profile>/bench.
+        let program = std::env::current_exe().expect("the system reports the path of the program");
         let folder = program.ancestors().nth(2).expect("a program lies in <profile>").join("bench");
         let scratch = folder.join("scratch");
-        // Absent is the usual case.
+        // The folder is usually absent.
         let _ = fs::remove_dir_all(&scratch);
         fs::create_dir_all(&scratch).expect("the target folder is writable");
         let binaries = match binaries {
@@ -42,27 +41,26 @@ impl Setup {
         Self { binaries, python, scratch, quick, folder }
     }
 
-    /// How often to measure: `often`, or a third of that where it has to be quick.
+    /// Returns the number of repeats: `often`, or a third of that in a quick run.
     pub(crate) fn repeats(&self, often: usize) -> usize {
         if self.quick { often.div_ceil(3) } else { often }
     }
 
-    /// A script of the peers'.
     pub(crate) fn peer(name: &str) -> PathBuf {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../studies/peers").join(name)
     }
 }
 
-/// An interpreter for peers; the environment is made when it is missing or was made for other requirements.
+/// Returns an interpreter for the peers. It makes the environment if it is missing or was made for other requirements.
 async fn environment(folder: &Path, wanted: &Path) -> PathBuf {
     let requirements = fs::read_to_string(wanted).expect("the checkout is whole");
     let interpreter = folder.join("bin/python");
-    // Written last, and the requirements themselves: equal means complete.
+    // The stamp is written last and has the requirements, so an equal one means that the environment is complete.
     let stamp = folder.join("requirements.stamp");
     if fs::read_to_string(&stamp).is_ok_and(|made_for| made_for == requirements) {
         return interpreter;
     }
-    // The peers are what runs on Lambda's python3.11; another version does where there is no such.
+    // The peers need Lambda's python3.11; another version is used if it is missing.
     let create = |name: &str| {
         let mut command = Command::new(name);
         command.args(["-m", "venv", "--clear"]).arg(folder);

@@ -1,7 +1,7 @@
-//! What a person's look at a sweep of 10 000 trials takes: `spotsweep status --json`, and one refresh of
-//! `spotsweep watch`. Half of the trials have ended, half train after an interruption.
+//! Measures what a person waits for in a sweep of 10 000 trials: `spotsweep status --json`, and one refresh of
+//! `spotsweep watch`. Half of the trials have ended, and half train after an interruption.
 //!
-//! The table is in memory and answers at once. The limit is the time until its answers are back, by themselves.
+//! The table is in memory and answers at once. The limit is the time of its answers alone.
 
 use std::time::Duration;
 
@@ -21,11 +21,11 @@ use crate::setup::Setup;
 const TRIALS: u32 = 10_000;
 const REPEATS: usize = 5;
 
-/// Between two questions whether a watcher has looked again, and how long that may take.
+/// The period in which the bench checks whether a watcher has looked again, and the longest time for that.
 const POLL: Duration = Duration::from_millis(5);
-const PATIENCE: Duration = Duration::from_secs(120);
+const LONGEST_WAIT: Duration = Duration::from_secs(120);
 
-/// One look.
+/// The measurements of one look.
 struct Look {
     seconds: f64,
     service_seconds: f64,
@@ -60,7 +60,7 @@ fn figures(of: &str, looks: &[Look]) -> Vec<Row> {
     ]
 }
 
-/// The table of a sweep that is half done.
+/// Returns the table of a sweep that is half done.
 async fn filled() -> (Table, SweepId) {
     let (mut sweep, running, ended) = records().await;
     let plan = sweep.plan.as_mut().expect("a running sweep has a plan");
@@ -78,8 +78,8 @@ async fn filled() -> (Table, SweepId) {
     (table, sweep.id)
 }
 
-/// A sweep's own record, a trial that trains after an interruption, and one that has ended, as the control plane
-/// leaves them.
+/// Returns a sweep's own record, a trial that trains after an interruption, and one that has ended, as the control
+/// plane writes them.
 async fn records() -> (Sweep, Trial, Trial) {
     let training = Duration::from_secs(3600);
     let plan = Plan { trials: 2, training, interruptions: 1, line: Duration::from_secs(60) };
@@ -117,12 +117,12 @@ async fn status(setup: &Setup, table: &Table, sweep: &SweepId) -> Look {
     let status: serde_json::Value = serde_json::from_slice(&output).expect("the status is JSON");
     let count = |of: &str| status[of].as_u64();
     let half = Some(u64::from(TRIALS) / 2);
-    assert_eq!((count("running"), count("succeeded")), (half, half), "every trial is told");
+    assert_eq!((count("running"), count("succeeded")), (half, half), "every trial is shown");
     Look::of(took, &calls, usage.cpu, table.take().reads)
 }
 
-/// The second look of a watcher, which has shown the first one. Each begins with the sweep's own record, and the
-/// command itself asks for that once before.
+/// Measures the second look of a watcher, after it has shown the first one. Each look begins with the sweep's own
+/// record, which the command also reads once before.
 async fn refresh(setup: &Setup, table: &Table, sweep: &SweepId) -> Look {
     let command = command(setup, &["watch", sweep.as_str(), "--json"]);
     let mut process = Observed::start(command, table.endpoint(), table.endpoint()).await;
@@ -134,16 +134,16 @@ async fn refresh(setup: &Setup, table: &Table, sweep: &SweepId) -> Look {
     let mut calls = until_look(&mut process, 1).await;
     let (cpu, reads) = (process.usage().cpu - cpu, table.take().reads);
     process.kill().await;
-    // The look after it has begun.
+    // This call belongs to the next look.
     calls.pop();
     calls.insert(0, first);
     let ended = calls.iter().map(|call| call.ended).max().expect("a look has calls");
     Look::of(ended - calls[0].began, &calls, cpu, reads)
 }
 
-/// The calls until so many looks have begun, with the one that begins the last of them.
+/// Returns the calls until `looks` looks have begun, including the one that begins the last of them.
 async fn until_look(process: &mut Observed, looks: usize) -> Vec<Call> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + LONGEST_WAIT;
     let mut calls = Vec::new();
     while calls.iter().filter(|call: &&Call| call.name.ends_with(".GetItem")).count() < looks {
         assert!(Instant::now() < deadline, "the watcher looks again");

@@ -1,8 +1,8 @@
-//! A dropped file becomes a submitted array job: from the start of a fresh process until the plan is written beside
-//! the file, against the local stack's S3 and DynamoDB and an emulated Batch.
+//! Measures the submission of an array job for a dropped file: from the start of a fresh process until the plan is
+//! written beside the file. It uses the local stack's S3 and DynamoDB and an emulated Batch.
 //!
-//! Ours is the real `sweep-upload`, the peer `studies/peers/submit.py`: the same file, in turns. "Warm" begins where the
-//! function has its event, and where the script has imported what it needs.
+//! Ours is the real `sweep-upload`, and the peer is `studies/peers/submit.py`, with the same file, in turns. "Warm"
+//! begins when the function has its event, and when the script has imported its modules.
 
 use std::time::Instant;
 
@@ -15,16 +15,15 @@ use tokio::process::Command;
 use crate::row::{Row, Target};
 use crate::setup::Setup;
 
-/// Trials, how often ours and the peer are measured, and the values of the three parameters.
+/// The number of trials, how often ours and the peer are measured, and the values of the three parameters.
 const SIZES: [(usize, usize, [usize; 3]); 3] =
     [(24, 7, [2, 3, 4]), (1000, 5, [10, 10, 10]), (10_000, 7, [10, 10, 100])];
 
 const BUCKET: &str = "submit";
 
-/// As deployed.
+/// The lease of the deployed function.
 const LEASE_SECONDS: u64 = 120;
 
-/// One submission.
 struct Run {
     seconds: f64,
     warm_seconds: f64,
@@ -74,7 +73,7 @@ fn compare(trials: usize, ours: &[Run], peer: &[Run]) -> Vec<Row> {
     ]
 }
 
-/// A grid whose values are as long as those that people write.
+/// Returns a grid with values as long as those that people write.
 fn grid([rates, sizes, seeds]: [usize; 3]) -> String {
     let list = |values: Vec<String>| values.join(", ");
     let rates = list((1..=rates).map(|at| format!("{:.4}", at as f64 * 1e-4)).collect());
@@ -127,7 +126,7 @@ impl Run {
     }
 }
 
-/// The peer's table: a row for each trial under its sweep.
+/// Creates the peer's table: a row for each trial under its sweep.
 async fn create_table(stack: &Stack, name: &str) {
     let keys = [("sweep", KeyType::Hash, ScalarAttributeType::S), ("trial", KeyType::Range, ScalarAttributeType::N)];
     let mut create = aws_sdk_dynamodb::Client::new(&stack.config()).create_table().table_name(name);

@@ -11,7 +11,6 @@ use serde_json::json;
 use crate::Measurement;
 use crate::row::{Row, Target};
 
-/// Prints a measurement's rows.
 pub(crate) fn print(measurement: &Measurement, rows: &[Row], took: Duration) {
     let mut text = format!("\n{measurement:?} ({:.0} s)\n", took.as_secs_f64());
     text.push_str(&format!(
@@ -33,11 +32,11 @@ pub(crate) fn print(measurement: &Measurement, rows: &[Row], took: Duration) {
             target(row)
         ));
     }
-    // Nobody reads on: nothing to do about it.
+    // The output may have been closed, which is no error.
     let _ = io::stdout().write_all(text.as_bytes());
 }
 
-/// Writes all rows, and beside them when and on what they were measured.
+/// Writes all rows, with the time and the machine of the measurement.
 pub(crate) fn write(folder: &Path, rows: &[Row]) {
     let pretty = |value: &serde_json::Value| format!("{value:#}\n");
     fs::write(folder.join("results.json"), pretty(&json!(rows))).expect("the target folder is writable");
@@ -56,7 +55,7 @@ fn machine() -> serde_json::Value {
     })
 }
 
-/// Four digits that count.
+/// Formats a number with four significant digits.
 fn number(value: f64) -> String {
     match value.abs() {
         0.0 => "0".to_owned(),

@@ -1,4 +1,4 @@
-//! Batch's events through one `batch-job-state`, one after another: parse, decide, commit.
+//! Measures one `batch-job-state` with Batch's events, one after another: parse, decide, commit.
 //!
 //! The events are those of [`spotsweep_tests::course`]: each trial's RUNNABLE, STARTING, RUNNING and SUCCEEDED, and the
 //! array job's own.
@@ -9,14 +9,14 @@ mod memory;
 use crate::row::Row;
 use crate::setup::Setup;
 
-/// The function's own part of an event's handling, the table's answers not counted.
+/// The function's own share of handling an event, without the table's answers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Own {
     pub(crate) seconds: f64,
     pub(crate) log_bytes: f64,
 }
 
-/// Measures one run of it against a table in memory.
+/// Measures it in one run with a table in memory.
 pub(crate) async fn own(setup: &Setup) -> Own {
     binary::own(setup).await
 }

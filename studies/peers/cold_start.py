@@ -1,5 +1,5 @@
-"""The seven functions as one writes them with boto3, as far as a cold start goes: clients at import, then
-parse the event, read what is stored about it, answer. Lambda's runtime client calls `handler`."""
+"""The seven functions in the usual style of boto3, as far as a cold start goes. They make clients at import, parse the
+event, read its record, and answer. Lambda's runtime client calls `handler`."""
 
 import hashlib
 import json
@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 
 import boto3
 
-# What each function's role allows it to reach; clients are made for these and nothing else.
+# The services that each function's role allows. Clients are made for these only.
 CLIENTS = {
     "sweep-upload": ["dynamodb", "s3", "batch", "ec2", "events"],
     "batch-job-state": ["dynamodb", "batch", "ec2", "ecs", "events"],
@@ -23,7 +23,7 @@ SHARDS = 8
 
 FUNCTION = os.environ["AWS_LAMBDA_FUNCTION_NAME"]
 TABLE = os.environ["SPOTSWEEP_TABLE"]
-# PEER_CLIENTS: for the bench, to see what a function costs that reaches for the others only when it needs them.
+# The bench sets PEER_CLIENTS to measure a function that makes the other clients only when it needs them.
 WANTED = os.environ.get("PEER_CLIENTS", "").split() or CLIENTS[FUNCTION]
 clients = {name: boto3.client(name) for name in WANTED}
 dynamodb = clients["dynamodb"]

@@ -1,5 +1,5 @@
-"""What people's own scripts do with a dropped sweep file: read it, expand the grid, write a row for each trial and
-a file of all of them, submit one array job, and say so beside the file.
+"""Does what people's own scripts do with a dropped sweep file: reads it, expands the grid, writes a row for each trial
+and a file of all of them, submits one array job, and writes an answer beside the file.
 
 usage: submit.py BUCKET KEY TABLE QUEUE DEFINITION
 
@@ -20,7 +20,7 @@ PATH_STYLE = Config(s3={"addressing_style": "path"})
 
 
 def expand(sweep):
-    """Every combination of the parameters' values, the last parameter fastest."""
+    """Returns every combination of the parameters' values. The last parameter changes fastest."""
     parameters = sweep["parameters"]
     names = list(parameters)
     values = [parameters[name].get("values", [parameters[name].get("value")]) for name in names]

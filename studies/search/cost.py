@@ -1,4 +1,4 @@
-"""What a suggestion takes: CPU time and memory of a process that makes some, one line of JSON for each size.
+"""Measures suggestions: CPU time and memory of a process that makes some, one line of JSON for each size.
 
 usage: cost.py [--quick] SUGGESTIONS
 
@@ -13,7 +13,7 @@ import random
 
 from program import Program
 
-# Finished trials, pending ones, and numbers before the next trial that are not known.
+# The numbers of finished trials, of pending ones, and of unknown ones before the next trial.
 SIZES = ((20, 16, 0), (100, 16, 0), (200, 16, 0), (200, 100, 0), (200, 100, 3), (1000, 100, 3))
 REPEATS = 10
 

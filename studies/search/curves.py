@@ -11,7 +11,7 @@ import numpy as np
 from tasks import EPOCHS, REPORTED, draw, task
 
 RUNGS = [3, 9, 27]
-# Enough for 50 windows of 20 trials.
+# The number of trials is enough for 50 windows of 20 trials.
 TRIALS = 140
 
 

@@ -2,7 +2,7 @@
 
 usage: main.py --program SUGGESTIONS [--seeds N] [--only METHOD,…] [--results FILE] [--development]
 
-Every run is kept in the file of results, and is not made again if it is there and the program is the same.
+The file of results keeps every run. A run in it is not repeated while the program is the same.
 """
 
 import argparse
@@ -20,7 +20,7 @@ COUNTS = (20, 50, 100, 200)
 
 
 def one(method, name, seed, program):
-    """One sweep: what it reached, and when."""
+    """Runs one sweep, and returns its results with their times."""
     task = tasks.task(name)
     searcher = method.searcher(task, seed, program)
     stopper = method.stopper(task, seed, program) if method.stopper else None
@@ -40,7 +40,7 @@ def one(method, name, seed, program):
 
 
 def digest(method, program):
-    """Which program a run has used; None where it has used none."""
+    """Returns the program that a run has used, or None."""
     if not method.uses_program():
         return None
     return hashlib.sha256(pathlib.Path(program).read_bytes()).hexdigest()[:16]
@@ -63,7 +63,7 @@ class Timed:
 
 
 def summary(method, runs):
-    """Means over the runs; a run without a hit counts as later than all others in the median."""
+    """Returns means over the runs. In the median, a run without a hit counts as later than all others."""
     hits = [run["hit"] for run in runs]
     median = statistics.median(float("inf") if hit is None else hit for hit in hits)
     means = {count: statistics.fmean(run["regret"][count] for run in runs) for count in runs[0]["regret"]}

@@ -1,4 +1,4 @@
-"""What is compared: who suggests, who stops, with how many workers and on which tasks."""
+"""The compared methods: searcher, stopper, number of workers, and tasks."""
 
 import dataclasses
 import typing
@@ -19,7 +19,7 @@ class Method:
     stopper: typing.Callable = None
     workers: int = 16
     run_cap: int = 200
-    # Runs of a task; slow peers have fewer.
+    # The number of runs of a task; slow peers have fewer.
     seeds: int = 10
     family: str = "lcbench"
     interruptions: typing.Callable = None
@@ -86,7 +86,7 @@ METHODS = [
     Method("wandb-bayes", wandb, run_cap=100, seeds=3),
     Method("optuna-gp", gp, run_cap=100, seeds=1),
     Method("ours", ours),
-    # With `early_terminate: {type: interruption}`, and nothing is interrupted.
+    # The method runs with `early_terminate: {type: interruption}`, and nothing is interrupted.
     Method("ours-rungs", ours_with_rungs, asked, seeds=5),
     Method("random-hyperband", random, hyperband),
     Method("random-asha-3-3", random, asha(grace_period=3, reduction_factor=3)),

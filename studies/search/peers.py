@@ -1,4 +1,4 @@
-"""What people use instead: suggestions by Optuna and by W&B's own code, early stopping by Ray and Optuna."""
+"""The peers: suggestions by Optuna and by W&B's own code, early stopping by Ray and Optuna."""
 
 import warnings
 
@@ -15,7 +15,7 @@ class Optuna:
 
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         warnings.simplefilter("ignore")
-        # Since 5.0.0 TPE is multivariate and has its constant liar by default, as is recommended for parallel workers.
+        # Since 5.0.0, TPE is multivariate and has its constant liar by default, as recommended for parallel workers.
         sampler = {
             "tpe": lambda: optuna.samplers.TPESampler(seed=seed),
             "gp": lambda: optuna.samplers.GPSampler(seed=seed),
@@ -63,7 +63,7 @@ class Wandb:
         from sweeps import run
         from sweeps.bayes_search import bayes_search_next_run
 
-        # It draws from numpy's global generator.
+        # The peer draws from numpy's global generator.
         np.random.seed(seed)
         self.next, self.run = bayes_search_next_run, run
         self.runs, self.parameters = [], task.space
@@ -108,7 +108,7 @@ class Wandb:
 
 
 class EveryEpoch:
-    """A rule of a library: it gets each epoch's value, and says whether the trial stops."""
+    """A rule of a library, which gets each epoch's value and returns whether the trial stops."""
 
     def __init__(self, report):
         self.report, self.given = report, {}

@@ -5,7 +5,7 @@ import subprocess
 
 
 class Program:
-    """One process of it: a question is a line of JSON, and so is an answer."""
+    """One process of the program. Questions and answers are lines of JSON."""
 
     def __init__(self, path):
         self.process = subprocess.Popen([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

@@ -1,4 +1,4 @@
-"""The whole benchmark of the search: its environment, its program, what suggestions cost, and what the methods reach.
+"""Runs the whole benchmark of the search: the environment, the program, the costs of suggestions, and the methods.
 
 usage: python3 studies/search/run.py [--quick]
 
@@ -19,20 +19,20 @@ HERE = pathlib.Path(__file__).resolve().parent
 TARGET = HERE.parent / "target"
 PROGRAM = TARGET / "release" / "suggestions"
 
-# What must hold: of which method, after how many trials, at most which mean regret.
+# The largest allowed mean regret, by method and number of trials.
 REGRETS = {("ours", "100"): 0.073, ("ours", "200"): 0.055, ("ours-64", "200"): 0.090}
-# At most this share of the time of 200 random trials, until half of the runs of our suggestions with hyperband have
-# found random's best.
+# The largest allowed share of the time of 200 random trials until half of the runs of our suggestions with hyperband
+# have found random's best.
 MOST_TIME = 0.06
-# A suggestion of 200 finished and 100 pending trials takes at most two seconds on a function: CPU time by the function's
-# share of 1769 MB, which stand for one CPU.
+# A suggestion of 200 finished and 100 pending trials must take at most two seconds on a function. That is CPU time
+# divided by the function's share of 1769 MB, which is one CPU.
 MEMORY_MB = 512
 MOST_MS = 2000 * MEMORY_MB / 1769
 MOST_MIB = 64
 
 
 def environment():
-    """The interpreter of an environment with the peers' packages; made again when the list of them has changed."""
+    """Returns the interpreter of an environment with the peers' packages, which is made again if their list has changed."""
     folder, wanted = TARGET / "search-python", (HERE / "requirements.txt").read_text()
     stamp = folder / "requirements.stamp"
     if not stamp.exists() or stamp.read_text() != wanted:
@@ -44,7 +44,7 @@ def environment():
 
 
 def lines(python, script, *arguments):
-    """What a script prints: one document of JSON a line. One thread each: more are slower on matrices of this size."""
+    """Returns the JSON lines of a script. It has one thread, because more are slower on matrices of this size."""
     command = [python, HERE / script, *map(str, arguments)]
     settings = os.environ | {"OMP_NUM_THREADS": "1"}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=settings) as script:
@@ -71,7 +71,7 @@ def figures(summary):
 
 
 def show(rows):
-    """Prints each row beside its goal; whether a goal is missed."""
+    """Prints each row with its goal, and returns whether a goal is missed."""
     missed = False
     for name, value, unit, most in rows:
         is_over = most is not None and value > most

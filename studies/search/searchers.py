@@ -1,4 +1,4 @@
-"""Who suggests parameters: ours, and what people use instead."""
+"""The searchers: ours, and random search."""
 
 import numpy as np
 
@@ -17,14 +17,14 @@ class Random:
         pass
 
     def reported(self, trial):
-        """It has reached a rung and goes on."""
+        """Notes that a trial has reached a rung and goes on."""
 
     def stopped(self, trial):
         pass
 
 
 def curve(trial, rungs):
-    """What is stored of a trial: its costs at the rungs that it has reached."""
+    """Returns the stored part of a trial: its costs at the rungs that it has reached."""
     costs = -trial.values[: trial.epochs]
     return {
         str(rung): {"value": costs[rung - 1], "best": costs[:rung].min(), "mean": costs[:rung].mean()}

@@ -1,4 +1,4 @@
-"""Workers on a virtual clock: each asks for parameters, trains, reports at every epoch, and asks again."""
+"""Simulates workers on a virtual clock: each asks for parameters, trains, reports every epoch, and asks again."""
 
 import heapq
 
@@ -6,11 +6,11 @@ import numpy as np
 
 
 class Trial:
-    """What became of a trial."""
+    """The course of one trial."""
 
     def __init__(self, index, chosen, started, values, seconds):
         self.index, self.chosen, self.started, self.values = index, chosen, started, values
-        # When each epoch's value is reported.
+        # The times at which each epoch's value is reported.
         self.times = started + seconds
         self.epochs = 0
         self.moves = 0
@@ -30,7 +30,7 @@ class Trial:
         return float(self.values[:epochs].max()) if epochs else float("-inf")
 
     def move(self, now, delay):
-        """It goes on elsewhere, from the last epoch that it has reported."""
+        """Continues on another instance, from the last reported epoch."""
         self.moves += 1
         self.times[self.times > now] += delay
 
@@ -43,17 +43,17 @@ class Result:
         self.trials = sorted(trials, key=lambda trial: (trial.ended, trial.index))
 
     def regret(self, count):
-        """Of the best value that was reported until `count` trials had ended. What beats the best known has none."""
+        """Returns the regret of the best value until `count` trials had ended; 0 if it is better than the best known."""
         now = self.trials[count - 1].ended
         return max(0.0, self.task.regret(max(trial.best_until(now) for trial in self.trials)))
 
     def share(self, until=float("inf")):
-        """The time that all workers have used, of what 200 full random trials take."""
+        """Returns the time that all workers have used, as a share of that of 200 full random trials."""
         used = sum(max(0.0, min(trial.ended, until) - trial.started) for trial in self.trials)
         return used / (200 * self.task.mean_time)
 
     def share_at_hit(self):
-        """When the best of 200 random trials was first reported; None where it never was."""
+        """Returns when the best of 200 random trials was first reached, or None."""
         found = float("inf")
         for trial in self.trials:
             reached = np.flatnonzero(trial.values[: trial.epochs] >= self.task.target)
@@ -63,8 +63,8 @@ class Result:
 
 
 class Interruptions:
-    """Spot capacity is taken `rate` times per mean trial time. `ends` says whether a trial ends then; one that does
-    not is moved, which takes a twentieth of a mean trial."""
+    """Interruptions, `rate` of them per mean trial time. `ends` returns whether the interrupted trial ends. If not, it
+    is moved, which takes a twentieth of a mean trial."""
 
     def __init__(self, task, rate, seed, ends):
         self.between, self.delay, self.ends = task.mean_time / rate, task.mean_time / 20, ends
@@ -75,8 +75,8 @@ class Interruptions:
 
 
 def simulate(task, searcher, stopper, workers, run_cap, interruptions=None):
-    """`searcher` has ask(index) and learns by finished(trial), stopped(trial) and reported(trial); `stopper` says at
-    which epochs it looks, and whether a trial ends there."""
+    """Runs trials. `searcher` has ask(index), and gets finished(trial), stopped(trial) and reported(trial). `stopper`
+    has the epochs at which it judges, and returns whether a trial ends there."""
     events, trials = [], []
 
     def start(now):

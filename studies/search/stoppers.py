@@ -3,14 +3,14 @@
 from program import Program
 from searchers import curve
 
-# min_iter 3 and eta 3, of 52 epochs.
+# The bands of min_iter 3 and eta 3, for 52 epochs.
 BANDS = (3, 9, 27)
 HYPERBAND = {"type": "hyperband", "bands": BANDS, "eta": 3.0, "strict": True}
 INTERRUPTION = {"type": "interruption", "bands": BANDS, "eta": 3.0}
 
 
 class Ours:
-    """Judges a trial when it reaches a rung; under the rule of interruptions only when it is asked."""
+    """Judges a trial when it reaches a rung. The rule of interruptions judges only when it is called."""
 
     def __init__(self, program, rule):
         self.program, self.rule, self.curves = Program(program), rule, {}
@@ -23,7 +23,7 @@ class Ours:
         return self.rule is HYPERBAND and trial.epochs in BANDS and self.judges(trial)
 
     def judges(self, trial):
-        """By the last rung that it has reached."""
+        """Judges a trial by the last rung that it has reached."""
         own = self.curves[trial.index] = curve(trial, BANDS)
         others = [other for index, other in self.curves.items() if index != trial.index]
         verdict = self.program.ask("judge", rule=self.rule, own=own, peers=others)

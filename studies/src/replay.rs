@@ -1,10 +1,10 @@
-//! The replay: recorded spot capacity and prices, and what each way to survive reclaims makes of them.
+//! The replay: recorded Spot capacity and prices, and the outcome of each policy against reclaims.
 //!
-//! Every policy runs the same sweep in the same emulated Batch and EC2, one World after another: a zone whose record
-//! goes from available to not takes all its instances back with the two-minute notice, and gives no new ones until
-//! the record says so. `spotsweep` is the real `handle` with its store and its runner's protocol. Training itself is a
-//! number of seconds. A window ends with its record: trials that are not done by then are told as unfinished, and
-//! count with what they have saved.
+//! Every policy runs the same sweep in the same emulated Batch and EC2, each in a World of its own. When a zone's
+//! record changes from available to unavailable, all its instances are taken with the two-minute notice. The zone gives
+//! no new ones until the record changes back. `spotsweep` is the real `handle` with its store and its runner's
+//! protocol. Training itself is a number of seconds. A window ends with its record: trials that are not done by then
+//! are unfinished, and count with what they have saved.
 
 mod agent;
 mod curves;
@@ -34,56 +34,56 @@ use curves::Study;
 use ledger::Outcome;
 use stage::Stage;
 
-/// What is replayed.
+/// The plan of a replay.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// Availability zones of one region.
+    /// The availability zones of one region.
     pub zones: Vec<String>,
-    /// Trials of the sweep.
+    /// The trials of the sweep.
     pub trials: u32,
-    /// Hours that each trains when nothing disturbs it.
+    /// The hours that each trial trains without interruptions.
     pub hours: f64,
-    /// The model.
+    /// The parameters of the model.
     pub parameters: Parameters,
 }
 
-/// Why there is no answer.
+/// The reason why a replay has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
-    /// The folder of windows can't be read.
+    /// The folder of windows cannot be read.
     #[error("cannot read {}", folder.display())]
     Folder {
-        /// Which.
+        /// The folder.
         folder: PathBuf,
-        /// Why.
+        /// The reason.
         #[source]
         source: std::io::Error,
     },
-    /// A window is no trace.
+    /// A window is not a valid trace.
     #[error("{0} cannot be used")]
     Trace(String, #[source] TraceError),
-    /// What was asked for is not there, or makes no sense.
+    /// The arguments name something that does not exist, or are invalid.
     #[error("{0}")]
     Asked(String),
-    /// A trial came to what the model does not know.
+    /// A trial has reached a state that the model does not have.
     #[error("{window}, {policy}: {problem}")]
     Run {
-        /// Which window.
+        /// The window.
         window: String,
-        /// Whose run.
+        /// The policy.
         policy: &'static str,
-        /// What.
+        /// The state.
         problem: String,
     },
-    /// No thread or runtime could be had.
+    /// The system gives no thread or runtime.
     #[error("cannot run the windows")]
     Threads(#[source] std::io::Error),
 }
 
-/// Replays windows: every policy in each of them. The same input gives the same answer, however many threads there are.
+/// Replays windows with every policy in each of them. The same input gives the same result with any number of threads.
 ///
 /// # Errors
-/// [`ReplayError`], which says what to give instead.
+/// Returns a [`ReplayError`] that states what to change.
 pub fn replay(plan: &Plan, windows: &[(String, Trace)]) -> Result<Report, ReplayError> {
     check(plan, windows)?;
     let runs = windows.iter().flat_map(|window| Policy::ALL.map(|policy| Run { window, policy, study: None }));
@@ -97,11 +97,11 @@ pub fn replay(plan: &Plan, windows: &[(String, Trace)]) -> Result<Report, Replay
 struct Run<'a> {
     window: &'a (String, Trace),
     policy: Policy,
-    /// What its trials report, where that matters.
+    /// The learning curves of its trials, if interruptions are decisions.
     study: Option<Study>,
 }
 
-/// The runs' outcomes, in their order.
+/// Returns the runs' outcomes, in the order of the runs.
 fn run_all(plan: &Plan, runs: &[Run<'_>]) -> Result<Vec<Outcome>, ReplayError> {
     let next = AtomicUsize::new(0);
     let threads = thread::available_parallelism().map_err(ReplayError::Threads)?.get().min(runs.len());
@@ -114,7 +114,7 @@ fn run_all(plan: &Plan, runs: &[Run<'_>]) -> Result<Vec<Outcome>, ReplayError> {
     Ok(done.into_iter().map(|(_, outcome)| outcome).collect())
 }
 
-/// Takes runs until none is left.
+/// Runs the next run until none is left.
 fn work(plan: &Plan, runs: &[Run<'_>], next: &AtomicUsize) -> Result<Vec<(usize, Outcome)>, ReplayError> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(ReplayError::Threads)?;
     let mut done = Vec::new();
@@ -128,13 +128,13 @@ fn work(plan: &Plan, runs: &[Run<'_>], next: &AtomicUsize) -> Result<Vec<(usize,
     }
 }
 
-/// Most trials of one replay: beyond it the windows, not the policies, decide everything.
+/// The most trials of one replay. With more of them, the windows and not the policies decide everything.
 const MOST_TRIALS: u32 = 500;
 
-/// Longest trial: windows have some days.
+/// The longest trial in hours, because windows have a few days.
 const MOST_HOURS: f64 = 1000.0;
 
-/// gp3's largest (EBS user guide, "General Purpose SSD volumes").
+/// The largest size of a gp3 volume (EBS user guide, "General Purpose SSD volumes").
 const LARGEST_VOLUME_GIB: u32 = 65_536;
 
 fn check(plan: &Plan, windows: &[(String, Trace)]) -> Result<(), ReplayError> {
@@ -182,10 +182,10 @@ fn check(plan: &Plan, windows: &[(String, Trace)]) -> Result<(), ReplayError> {
     })
 }
 
-/// Reads the windows of a folder that were asked for.
+/// Reads the selected windows of a folder.
 ///
 /// # Errors
-/// [`ReplayError`], which lists what is there.
+/// Returns a [`ReplayError`] that lists the existing windows.
 pub fn read(folder: &Path, wanted: &Windows) -> Result<Vec<(String, Trace)>, ReplayError> {
     windows::read(folder, wanted)
 }

@@ -1,17 +1,16 @@
-//! Aligned columns.
+//! Prints tables with aligned columns.
 
 use std::io::{self, Write};
 
 /// A table: its header, and its rows.
 pub type Table = Vec<Vec<String>>;
 
-/// Between two columns.
 const GAP: &str = "  ";
 
 /// Writes rows, each column as wide as its widest cell.
 ///
 /// # Errors
-/// What the writer reports.
+/// Returns the writer's error.
 pub fn write(table: &Table, to: &mut dyn Write) -> io::Result<()> {
     let columns = table.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column| table.iter().filter_map(|row| row.get::<usize>(column)).map(|cell| cell.chars().count()).max();

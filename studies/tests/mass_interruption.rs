@@ -1,16 +1,16 @@
-//! A fleet under notice at once, with EC2's request limits: each workspace is saved, and no request is wasted.
+//! Puts a fleet under notice at once, with EC2's request limits: each workspace is saved, and no request is wasted.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use spotsweep_studies::mass_interruption::{Fleet, interrupt};
 
-/// Few enough for the limits: every workspace has a snapshot before its instance goes.
+/// The fleet is small enough for the limits: every workspace has a snapshot before its instance ends.
 #[test]
 fn a_small_fleet_is_saved_before_its_instances_go() {
     let outcome = interrupt(Fleet { instances: 10, trials_each: 4 }).unwrap();
     assert_eq!((outcome.workspaces, outcome.begun_in_time), (40, 40), "{outcome:?}");
 }
 
-/// 400 early and 400 final snapshots are asked for, and the limits allow 700 until the instances go.
+/// The fleet requests 400 early and 400 final snapshots, and the limits allow 700 until the instances end.
 #[test]
 fn a_fleet_beyond_the_limits_uses_what_they_allow() {
     let outcome = interrupt(Fleet { instances: 100, trials_each: 4 }).unwrap();

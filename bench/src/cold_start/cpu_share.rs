@@ -1,4 +1,5 @@
-//! The share of a processor that Lambda gives to a function of some memory, by the kernel's CFS bandwidth control.
+//! Limits a program to the CPU share that Lambda gives to a function of some memory, by the kernel's CFS bandwidth
+//! control.
 
 use std::fs;
 use std::io;
@@ -6,23 +7,23 @@ use std::path::{Path, PathBuf};
 
 use tokio::process::Command;
 
-/// MB of memory for which Lambda gives one vCPU (docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html).
+/// The MB of memory for which Lambda gives one vCPU (docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html).
 const MB_PER_VCPU: f64 = 1769.0;
-/// What the group is refilled after. With the kernel's default of 100 ms a start that needs less than 7 ms of CPU
-/// would not be held back at all, and its share would say nothing.
+/// The period after which the group's time is refilled. With the kernel's default of 100 ms, a start that needs less
+/// than 7 ms of CPU would not be limited at all.
 const PERIOD_US: u32 = 20_000;
 
-/// A control group. Dropping it removes it, so whatever was started in it has to be dead by then.
+/// A control group. Dropping it removes it, so all processes in it must have ended.
 #[derive(Debug)]
 pub(super) struct CpuShare {
     folder: PathBuf,
 }
 
 impl CpuShare {
-    /// A group with the share of a function of so much memory.
+    /// Creates a group with the share of a function of `mb` MB.
     ///
     /// # Errors
-    /// Where no CPU controller is mounted, or this user may not use it.
+    /// If no CPU controller is mounted, or this user may not use it.
     pub(super) fn of_memory(mb: f64) -> io::Result<Self> {
         let mounts = fs::read_to_string("/proc/mounts")?;
         let (root, version) = mounts.lines().find_map(controller).ok_or_else(|| io::Error::other("no cgroups"))?;
@@ -44,7 +45,7 @@ impl CpuShare {
         fs::write(self.folder.join(file), value)
     }
 
-    /// Starts a program inside of the group: a shell joins it and becomes the program.
+    /// Returns a command that starts a program in the group: a shell joins the group and becomes the program.
     pub(super) fn command(&self, program: &Path) -> Command {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", "echo $$ >\"$0\" && exec \"$@\""]).arg(self.folder.join("cgroup.procs")).arg(program);
@@ -54,7 +55,7 @@ impl CpuShare {
 
 impl Drop for CpuShare {
     fn drop(&mut self) {
-        // Left behind it holds nothing and costs nothing.
+        // A group that remains uses no resources, so an error is dropped.
         let _ = fs::remove_dir(&self.folder);
     }
 }
@@ -64,7 +65,7 @@ enum Version {
     Two,
 }
 
-/// A line of /proc/mounts that is a CPU controller's.
+/// Parses a line of /proc/mounts that is a CPU controller's.
 fn controller(line: &str) -> Option<(PathBuf, Version)> {
     let mut fields = line.split(' ').skip(1);
     let (folder, kind, options) = (PathBuf::from(fields.next()?), fields.next()?, fields.next()?);

@@ -1,4 +1,4 @@
-//! AWS as far as a cold start needs it: a DynamoDB that holds nothing, or one sweep.
+//! A fake AWS for cold starts: a DynamoDB that is empty, or has one sweep.
 
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,10 +13,10 @@ use spotsweep_tests::tls::{Identity, TlsListener};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-/// Serves until it is dropped.
+/// A server that runs until it is dropped.
 #[derive(Debug)]
 pub(super) struct FakeAws {
-    /// For AWS_ENDPOINT_URL.
+    /// The value of AWS_ENDPOINT_URL.
     pub(super) endpoint: String,
     seen: Arc<Seen>,
     serving: JoinHandle<()>,
@@ -29,7 +29,7 @@ struct Seen {
 }
 
 impl FakeAws {
-    /// Over TLS where there is an identity, else over plain HTTP.
+    /// Serves over TLS if there is an identity, else over plain HTTP.
     pub(super) async fn serve(identity: Option<&Identity>) -> Self {
         let seen = Arc::new(Seen::default());
         let router = Router::new().fallback(answer).with_state(Arc::clone(&seen));
@@ -48,12 +48,12 @@ impl FakeAws {
         Self { endpoint: format!("{scheme}://{address}"), seen, serving }
     }
 
-    /// What GetItem finds from now on, as DynamoDB's JSON; nothing where there is none.
+    /// Sets what GetItem returns from now on, as DynamoDB's JSON; `None` returns nothing.
     pub(super) fn store(&self, item: Option<Value>) {
         *self.seen.stored.lock().unwrap_or_else(PoisonError::into_inner) = item;
     }
 
-    /// The calls since the last look, in order.
+    /// Returns the calls since the last time, in order.
     pub(super) fn calls(&self) -> Vec<String> {
         std::mem::take(&mut *self.seen.calls.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -86,7 +86,7 @@ async fn answer(State(seen): State<Arc<Seen>>, headers: HeaderMap, _body: String
         .expect("well-formed headers")
 }
 
-/// A value in DynamoDB's JSON.
+/// Returns a value as DynamoDB's JSON.
 pub(super) fn attribute(value: &Value) -> Value {
     match value {
         Value::Null => json!({ "NULL": true }),

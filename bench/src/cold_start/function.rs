@@ -1,4 +1,4 @@
-//! The seven functions, each with an event that makes it read DynamoDB and answer, and nothing else.
+//! The seven functions, each with an event for which it only reads DynamoDB and answers.
 
 use std::fs;
 use std::path::Path;
@@ -9,21 +9,21 @@ use spotsweep_control_plane::sweep::{Stage, Sweep};
 
 use super::fake_aws::attribute;
 
-/// A function, and what it does when it is started.
+/// A function, with the event of its start.
 #[derive(Debug)]
 pub(super) struct Function {
-    /// Its name, and its binary's.
+    /// The name of the function and of its binary.
     pub(super) name: &'static str,
-    /// What it is started for.
     pub(super) event: Value,
-    /// What DynamoDB answers to GetItem.
+    /// The answer of DynamoDB to GetItem.
     pub(super) stored: Option<Value>,
-    /// What it asks DynamoDB, whoever has written it; sorted.
+    /// Its calls to DynamoDB, in both implementations; sorted.
     pub(super) calls: &'static [&'static str],
 }
 
 impl Function {
-    /// All of them. Nothing is stored about the events but for `sweep-upload`'s, whose sweep already runs.
+    /// Returns all functions. Nothing is stored about the events, except for that of `sweep-upload`, whose sweep
+    /// already runs.
     pub(super) fn all() -> [Self; 7] {
         let function = |name, file, calls| Self { name, event: read(file), stored: None, calls };
         let mut all = [
@@ -42,7 +42,7 @@ impl Function {
     }
 }
 
-/// The row of the sweep that an upload's event is about.
+/// Returns the row of the sweep in an upload's event.
 fn running_sweep(event: &Value) -> Option<Value> {
     let Ok(Event::SweepUploaded(upload)) = event::parse(event.clone()) else {
         return None;
@@ -57,7 +57,7 @@ fn running_sweep(event: &Value) -> Option<Value> {
     }))
 }
 
-/// An event as the tests have it.
+/// Reads an event of the tests.
 fn read(name: &str) -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/events").join(format!("{name}.json"));
     let text = fs::read(path).expect("the checkout is whole");

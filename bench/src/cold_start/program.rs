@@ -1,4 +1,4 @@
-//! One start of a function, ours or the peer's: a process in the environment that Lambda gives it.
+//! One start of a function, ours or the peer's: a process with the environment of Lambda.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -15,38 +15,34 @@ use tokio::process::{Child, Command};
 use super::cpu_share::CpuShare;
 use super::function::Function;
 
-/// Memory of Lambda's smallest functions.
+/// The memory of Lambda's smallest functions.
 pub(super) const SMALLEST_MB: f64 = 128.0;
 
-/// What is started, and what it reaches.
+/// The program to start, and what it can reach.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Program<'a> {
-    /// Which function.
     pub(super) function: &'a Function,
-    /// Ours, or the same in Python.
+    /// The implementation: ours, or the peer in Python.
     pub(super) kind: Kind<'a>,
-    /// Of the fake AWS.
     pub(super) endpoint: &'a str,
-    /// File of the certificates that it trusts.
+    /// The file of the certificates that it trusts.
     pub(super) roots: &'a Path,
-    /// With a 128 MB function's share of the processor, or all of it.
+    /// The CPU share of a 128 MB function; `None` is all of the CPU.
     pub(super) share: Option<&'a CpuShare>,
-    /// Where its output goes.
+    /// The file of its output.
     pub(super) log: &'a Path,
 }
 
-/// Whose program.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Kind<'a> {
     /// The binary in this folder.
     Ours(&'a Path),
-    /// The peer's script.
     Peer {
-        /// Python, with the AWS SDK and Lambda's runtime client.
+        /// The Python interpreter, with the AWS SDK and Lambda's runtime client.
         python: &'a Path,
-        /// Where the script lies.
+        /// The folder of the script.
         folder: &'a Path,
-        /// Makes clients for these services only, instead of for all that the function may reach.
+        /// The services for which it makes clients, if not for all that the function may reach.
         clients: Option<&'a str>,
     },
 }
@@ -61,24 +57,23 @@ impl fmt::Display for Program<'_> {
     }
 }
 
-/// What one start took.
+/// The measurements of one start.
 #[derive(Debug)]
 pub(super) struct Started {
     /// Milliseconds from the start of the process until it asked for its first event.
     pub(super) init_ms: f64,
-    /// Milliseconds from the start of the process until its first answer was there.
+    /// Milliseconds from the start of the process until its first answer.
     pub(super) answer_ms: f64,
-    /// The most memory that it held in RAM until then, MB.
+    /// The peak of its RAM until then, in MB.
     pub(super) rss_mb: f64,
-    /// The answer.
     pub(super) answer: Value,
 }
 
 impl Program<'_> {
-    /// Starts it on the function's event, waits for its answer, and kills it.
+    /// Starts the program with the function's event, waits for its answer, and kills it.
     ///
     /// # Panics
-    /// Where it fails; its output says why.
+    /// If it fails; its output has the reason.
     pub(super) async fn start(&self) -> Started {
         let mut api = RuntimeApi::serve(Router::new()).await;
         api.send(&self.function.event);
@@ -135,7 +130,7 @@ impl Program<'_> {
     }
 }
 
-/// What Lambda sets (docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html), and the template.
+/// The environment that Lambda (docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html) and the template set.
 const LAMBDA: [(&str, &str); 20] = [
     ("PATH", "/usr/local/bin:/usr/bin:/bin:/opt/bin"),
     ("LANG", "en_US.UTF-8"),
@@ -159,10 +154,10 @@ const LAMBDA: [(&str, &str); 20] = [
     ("SPOTSWEEP_TRIAL_ROLE", "arn:aws:iam::000000000000:role/trial"),
 ];
 
-/// `VmHWM` (proc_pid_status(5)).
+/// Returns `VmHWM` (proc_pid_status(5)).
 fn high_water_mark_mb(process: &Child) -> f64 {
     let path = PathBuf::from(format!("/proc/{}/status", process.id().expect("the process lives")));
     let status = fs::read_to_string(path).expect("the process lives");
     let kib = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"));
-    kib.and_then(|kib| kib.parse::<f64>().ok()).expect("the kernel tells the high-water mark") * 1024.0 / 1e6
+    kib.and_then(|kib| kib.parse::<f64>().ok()).expect("the kernel reports the high-water mark") * 1024.0 / 1e6
 }

@@ -1,4 +1,4 @@
-//! What is deployed of a function.
+//! Measures the size of a function's deployment.
 
 use std::fs;
 use std::io::{self, Cursor, Write};
@@ -7,7 +7,7 @@ use std::path::Path;
 use zip::CompressionMethod;
 use zip::write::{SimpleFileOptions, ZipWriter};
 
-/// Bytes of a binary, and of the zip that Lambda takes: the binary as `bootstrap`, deflated as far as it goes.
+/// Returns the bytes of a binary, and of the zip for Lambda: the binary as `bootstrap`, with the strongest compression.
 pub(super) fn of(binary: &Path) -> io::Result<(f64, f64)> {
     let bytes = fs::read(binary)?;
     let options =

@@ -1,34 +1,33 @@
-//! One attempt of a trial: where it runs, and how far its runner is.
+//! One attempt of a trial: its instance, and the progress of its runner.
 
 use std::time::Duration;
 
 use spotsweep_protocol::secret::{Secret, TOKEN_VARIABLE};
 use spotsweep_world::{AttemptKey, Start};
 
-/// One attempt.
 #[derive(Debug, Clone)]
 pub(super) struct Agent {
     pub(super) key: AttemptKey,
     pub(super) instance: String,
-    /// Only the step with this number counts.
+    /// The number of its next step. Steps with other numbers are out of date.
     pub(super) step: u64,
     pub(super) zone: String,
     pub(super) sweep: String,
     pub(super) index: u32,
     pub(super) attempt: u32,
     pub(super) token: Option<Secret>,
-    /// Counts the reports.
+    /// The number of reports.
     sequence: u64,
-    /// How long it has trained, and for how long of that it will have when its next report is due.
+    /// The time that it has trained, and will have trained when its next report is due.
     pub(super) trained: Duration,
     pub(super) next: Duration,
-    /// How long it had trained at its last seal.
+    /// The time that it had trained at its last seal.
     pub(super) sealed: Duration,
     pub(super) volume: Option<String>,
     pub(super) doing: Doing,
 }
 
-/// What its runner does next.
+/// The next action of the attempt's runner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Doing {
     Claiming,

@@ -1,4 +1,4 @@
-//! What AWS asks, us-east-1 without tax, and what is assumed of Lambda's clock.
+//! The prices of AWS, us-east-1 without tax, and the assumptions about Lambda's times.
 
 use super::tally::Spent;
 use crate::track::Own;
@@ -30,11 +30,12 @@ const EVENTS_USD: f64 = 1.0;
 /// A GB of log (aws.amazon.com/cloudwatch/pricing/).
 const LOG_USD: f64 = 0.50;
 
-/// What a call takes on AWS. Assumptions: DynamoDB says "single-digit milliseconds", EC2, Batch and S3 say nothing.
+/// The seconds of a call on AWS. They are assumptions: DynamoDB states "single-digit milliseconds", EC2, Batch and S3
+/// state nothing.
 const TABLE_SECONDS: f64 = 0.005;
 const CALL_SECONDS: f64 = 0.1;
 
-/// Dollars, by what they are for.
+/// Dollars, by what is paid for.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Dollars {
     pub(super) writes: f64,
@@ -51,7 +52,7 @@ impl Dollars {
         let thousand = |count: f64, usd: f64| count * usd / 1e3;
         let invocations = spent.invocations;
         let waits = spent.units.calls * TABLE_SECONDS + spent.calls * CALL_SECONDS + spent.waited;
-        // Its own time was measured with a whole CPU.
+        // The function's own time was measured with a whole CPU.
         let seconds = invocations * own.seconds * (VCPU_GB / FUNCTION_GB) + waits;
         Self {
             writes: million(spent.units.writes(), WRITES_USD),
@@ -77,8 +78,8 @@ impl Dollars {
     }
 }
 
-/// What nobody could do without: a plain write of each record that moves on, and the shortest invocation of the
-/// smallest function for each of them.
+/// Returns the cost of the limit: a plain write of each record that moves, and the shortest invocation of the smallest
+/// function for each of them.
 pub(super) fn least(spent: &Spent) -> f64 {
     spent.units.least * WRITES_USD / 1e6
         + spent.moving * (INVOCATIONS_USD / 1e6 + LEAST_GB * LEAST_SECONDS * GB_SECOND_USD)

@@ -1,4 +1,4 @@
-//! What a runner does, as the control plane sees it: claims, mounts, reports and seals, leaves, ends.
+//! The requests of a runner to the control plane: claims, mounts, reports and seals, release and end.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,16 +12,16 @@ use spotsweep_protocol::secret::Secret;
 use super::agent::{Agent, Doing};
 use super::stage::Stage;
 
-/// From the stop signal until everything is saved and unmounted.
+/// The time from the stop signal until everything is saved and unmounted.
 const SAVING: Duration = Duration::from_secs(8);
 
-/// How long a runner waits after a call that failed.
+/// The pause after a call that failed.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Training writes a checkpoint so often.
+/// The time between two checkpoints.
 const CHECKPOINT: Duration = Duration::from_secs(60);
 
-/// A runner's pause after a report: a twentieth of the attempt's time, between these (runner/src/reports.rs).
+/// The bounds of a runner's pause after a report, which is a twentieth of the attempt's time (runner/src/reports.rs).
 const SHORTEST: Duration = Duration::from_secs(15);
 const LONGEST: Duration = Duration::from_secs(60);
 
@@ -51,7 +51,7 @@ impl Stage {
                 self.go_on_after(agent, Duration::from_millis(retry_after_ms.max(1)));
             }
             Some(Reply::Granted(grant)) => {
-                // Without an answer it claims again, and is granted the same.
+                // Without an answer it claims again, and gets the same grant.
                 if self.ask(&agent, Request::Access).await.is_none() {
                     return self.go_on_after(agent, PAUSE);
                 }
@@ -62,7 +62,7 @@ impl Stage {
             }
             Some(Reply::Unavailable { .. }) => self.exit(&agent, INTERRUPTED_EXIT_CODE),
             Some(reply @ (Reply::Refused { .. } | Reply::Access(_) | Reply::Accepted {} | Reply::Stop { .. })) => {
-                unreachable!("trial {}: attempt {} is told {reply:?}", agent.index, agent.attempt)
+                unreachable!("trial {}: attempt {} got the reply {reply:?}", agent.index, agent.attempt)
             }
         }
     }
@@ -78,11 +78,11 @@ impl Stage {
                 self.training_begins();
                 self.train_on(agent);
             }
-            Some(reply) => unreachable!("trial {}: attempt {} is told {reply:?}", agent.index, agent.attempt),
+            Some(reply) => unreachable!("trial {}: attempt {} got the reply {reply:?}", agent.index, agent.attempt),
         }
     }
 
-    /// Until there is a line of figures to report and the pause is over.
+    /// Trains until the next line of figures after the pause.
     fn train_on(&mut self, mut agent: Agent) {
         let pause = (agent.trained / 20).clamp(SHORTEST, LONGEST);
         let mut wait = self.plan.line;
@@ -93,7 +93,7 @@ impl Stage {
         self.go_on_after(agent, wait);
     }
 
-    /// Has trained until the next report.
+    /// Reports the training since the last report.
     async fn train(&mut self, mut agent: Agent) {
         let saved = &mut self.saved[agent.index as usize];
         *saved += agent.next - agent.trained;
@@ -108,20 +108,20 @@ impl Stage {
         let seal = is_new.then(|| self.seal(&agent));
         agent.sealed = if is_new { agent.trained } else { agent.sealed };
         let metrics = self.metrics(&agent);
-        // A lost report is made up for by the next one.
+        // The next report replaces a lost one.
         let (stalled_seconds, rungs) = (None, Vec::new());
         self.ask(&agent, Request::Report { sequence, metrics, seal, stalled_seconds, rungs }).await;
         self.train_on(agent);
     }
 
-    /// The notice is seen: training stops, and saves.
-    pub(super) async fn heed(&mut self, mut agent: Agent) {
+    /// Stops the training at the notice, which then saves.
+    pub(super) async fn stop_training(&mut self, mut agent: Agent) {
         if agent.trains() {
             self.ask(&agent, Request::Notice { kind: NoticeKind::Interruption }).await;
             agent.doing = Doing::Leaving;
             self.go_on_after(agent, SAVING);
         } else {
-            // It goes on until its instance ends it.
+            // It goes on until its instance ends.
             self.go_on_after(agent, PAUSE);
         }
     }
@@ -165,7 +165,7 @@ impl Stage {
         self.invoke(&json!(ClaimRequest { sweep, index, job, attempt, token, secret, request })).await?
     }
 
-    /// Two figures, as training scripts print them.
+    /// Returns two figures, as training scripts print them.
     fn metrics(&self, agent: &Agent) -> BTreeMap<String, Metric> {
         let step = self.saved[agent.index as usize].as_secs_f64() / self.plan.line.as_secs_f64();
         let figure =

@@ -1,4 +1,4 @@
-//! What invocations have used, by what they were for.
+//! The resources that invocations have used, by cause.
 
 use std::collections::BTreeMap;
 
@@ -6,44 +6,40 @@ use serde_json::Value;
 use spotsweep_simulation::calls::Call;
 use spotsweep_tests::local::Units;
 
-/// What an invocation was for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Cause {
-    /// The dropped file.
+    /// The dropped sweep file.
     Submission,
-    /// Batch tells of a job.
+    /// An event of Batch about a job.
     Jobs,
-    /// EC2 tells of an instance, a volume or a snapshot.
+    /// An event of EC2 about an instance, a volume or a snapshot.
     Workspaces,
-    /// A runner claims, mounts, hears of its instance's end, leaves or ends.
+    /// A runner's claim, mount, notice, release or end.
     Claims,
-    /// A runner reports figures and seals.
+    /// A runner's report of figures and seals.
     Reports,
-    /// A sweep is drawn, or comes to its end.
+    /// An event for a sweep's report or its end.
     Results,
-    /// The schedule.
     Schedule,
 }
 
-/// What was used.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Spent {
     pub(crate) invocations: f64,
-    /// Of those, the ones that moved a record on.
+    /// The number of invocations that moved a record.
     pub(crate) moving: f64,
-    /// Of the table.
     pub(crate) units: Units,
     pub(crate) puts: f64,
     pub(crate) gets: f64,
-    /// Events of our own.
+    /// Our own events.
     pub(crate) events: f64,
     /// Calls of other services than the table's.
     pub(crate) calls: f64,
-    /// Seconds in which something else was waited for than an answer.
+    /// Seconds of waiting for something other than an answer.
     pub(crate) waited: f64,
 }
 
-/// By cause.
+/// The used resources by cause.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tally(BTreeMap<Cause, Spent>);
 
@@ -63,7 +59,7 @@ impl Cause {
         }
     }
 
-    /// Whether each trial brings its own. The others come once a sweep, or by the clock.
+    /// Whether each trial has invocations of this cause. The others come once a sweep, or by the clock.
     fn grows_with_trials(self) -> bool {
         match self {
             Self::Jobs | Self::Workspaces | Self::Claims | Self::Reports => true,
@@ -98,12 +94,11 @@ impl Tally {
         spent.waited += waited;
     }
 
-    /// What was used for a cause.
     pub(crate) fn of(&self, cause: Cause) -> Spent {
         self.0.get(&cause).copied().unwrap_or_default()
     }
 
-    /// The same if the sweep had so many times the trials.
+    /// Returns the resources for a cause in a sweep with `times` as many trials.
     pub(crate) fn scaled(&self, cause: Cause, times: f64) -> Spent {
         let Spent { invocations, moving, units, puts, gets, events, calls, waited } = self.of(cause);
         if cause.grows_with_trials() {
@@ -118,7 +113,7 @@ impl Tally {
                 waited: waited * times,
             };
         }
-        // Results read all trials' rows, and one curve of each up to a number that small sweeps do not reach.
+        // Results read all trials' rows, and one curve of each up to a number of trials that small sweeps do not reach.
         let units = Units { reads: units.reads * times, ..units };
         Spent { units, gets: gets * times, ..self.of(cause) }
     }

@@ -1,4 +1,4 @@
-//! What the price is reckoned from is held like everything that is counted (tests/tests/stack/counted.rs).
+//! Bounds the counts from which the price is computed (tests/tests/stack/counted.rs bounds other counts).
 
 use spotsweep_tests::ceilings::Ceilings;
 
@@ -8,8 +8,8 @@ use super::{LINE, TRAINING};
 
 const TRIALS: u32 = 2;
 
-/// By interruptions of each trial, and of a trial: invocations, commits, units written and read, seconds of waiting for
-/// volumes, all but its reports; and units that a report writes.
+/// The counts for each number of interruptions. For a trial without its reports: invocations, commits, units written
+/// and read, and seconds of waiting for volumes; and the units that a report writes.
 const TRIALS_TAKE: [(u32, [f64; 6]); 2] =
     [(0, [11.0, 16.0, 37.0, 23.0, 8.0, 1.2]), (1, [25.0, 37.0, 99.0, 56.0, 12.0, 1.7])];
 

@@ -1,8 +1,8 @@
-//! The real `batch-job-state`, warm, one event after another: against the local stack's DynamoDB, and against a table
-//! in memory that answers at once, so that what is left is the function's own.
+//! Measures the real `batch-job-state`, warm, with one event after another. It runs against the local stack's DynamoDB,
+//! and against a table in memory that answers at once, so that only the function's own time remains.
 //!
-//! The limit is the time that the calls to DynamoDB take by themselves: from when they have left the function until
-//! the answer is back, each call counted once where two go side by side.
+//! The limit is the time of the calls to DynamoDB alone: from the request until the answer. Calls that are made side by
+//! side count once.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,14 +18,14 @@ use super::Own;
 use crate::row::{Row, median};
 use crate::setup::Setup;
 
-/// Trials of a run, and how many runs against each table.
+/// The trials of a run, and the number of runs against each table.
 const TRIALS: u32 = 50;
 const REPEATS: usize = 5;
 
-/// The first events warm the process up.
+/// The first events, which warm up the process and are not measured.
 const WARM_UP: usize = 10;
 
-/// One event's handling.
+/// The measurements of one event.
 struct Handled {
     kind: String,
     seconds: f64,
@@ -35,7 +35,7 @@ struct Handled {
     received: f64,
 }
 
-/// One run's figures.
+/// The figures of one run.
 #[derive(Default)]
 struct Run {
     handled: Vec<Handled>,
@@ -61,7 +61,7 @@ pub(super) async fn rows(setup: &Setup) -> Vec<Row> {
     rows
 }
 
-/// One run's own part of an event.
+/// Returns the function's own share of an event in one run.
 pub(super) async fn own(setup: &Setup) -> Own {
     let course = Course::new("own", TRIALS).await;
     let table = Table::serve().await;
@@ -87,7 +87,7 @@ fn speed(of: &str, runs: &[Run]) -> Vec<Row> {
     ]
 }
 
-/// By kind of event: calls, and the bytes both ways.
+/// Returns the calls by kind of event, and the bytes in both directions.
 fn calls(runs: &[Run]) -> Vec<Row> {
     let mut kinds: BTreeMap<&str, Vec<&Handled>> = BTreeMap::new();
     for event in runs.iter().flat_map(|run| &run.handled) {
@@ -108,8 +108,8 @@ fn calls(runs: &[Run]) -> Vec<Row> {
     rows.collect()
 }
 
-/// Feeds a course's trials' events to a fresh process. The array job's end would settle the sweep: that is another
-/// function's work.
+/// Sends the events of a course's trials to a fresh process. The array job's end is left out, because it would settle
+/// the sweep, which is another function's work.
 async fn run(setup: &Setup, course: &Course, store: &DynamoStore, endpoint: &str, table: &str) -> Run {
     course.begin(store).await;
     let sandbox = function(setup, endpoint, table);
@@ -132,7 +132,7 @@ async fn run(setup: &Setup, course: &Course, store: &DynamoStore, endpoint: &str
 }
 
 fn function(setup: &Setup, endpoint: &str, table: &str) -> Sandbox {
-    // The log as Lambda has it with `LogFormat: JSON` (infra/control-plane.yaml).
+    // The log has Lambda's form with `LogFormat: JSON` (infra/control-plane.yaml).
     let variables = [
         ("SPOTSWEEP_TABLE", table),
         ("SPOTSWEEP_BUCKET", "bucket"),
@@ -145,7 +145,7 @@ fn function(setup: &Setup, endpoint: &str, table: &str) -> Sandbox {
         binary: setup.binaries.join("batch-job-state"),
         variables: variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
         endpoint: endpoint.to_owned(),
-        // A trial without a workspace reaches nothing but the table.
+        // A trial without a workspace only needs the table.
         batch: endpoint.to_owned(),
         log: log(setup),
     }

@@ -1,4 +1,4 @@
-//! In this process, with the state in memory and no effects: what our code takes by itself.
+//! Measures our code alone, in this process: the state is in memory and there are no effects.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -43,7 +43,7 @@ pub(super) async fn rows(setup: &Setup) -> Vec<Row> {
     rows
 }
 
-/// Allocations by kind of event: the median over the sweep, since maps grow now and then.
+/// Returns the allocations by kind of event. It takes the median over the sweep, because maps grow now and then.
 async fn by_kind(events: &[Value]) -> Vec<Row> {
     let course = Course::new("track", TRIALS).await;
     let mut counted: BTreeMap<String, Vec<f64>> = BTreeMap::new();

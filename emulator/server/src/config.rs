@@ -1,4 +1,4 @@
-//! What an emulator is told at its start.
+//! The configuration of an emulator.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,43 +9,43 @@ use tokio::sync::mpsc;
 
 use spotsweep_world::{Settings, Timings};
 
-/// Everything [`crate::Emulator::serve`] needs to know.
+/// The configuration of [`crate::Emulator::serve`].
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The AWS region that ARNs, events and IMDS name.
+    /// The AWS region in ARNs, events and IMDS.
     pub region: String,
-    /// The account id that ARNs and events name: 12 digits.
+    /// The account id in ARNs and events: 12 digits.
     pub account: String,
-    /// Names of the availability zones, such as `us-east-1a`.
+    /// The names of the availability zones, such as `us-east-1a`.
     pub zones: Vec<String>,
-    /// Folder for attempts (`attempts/…`), their output (`logs/…`), volumes (`volumes/…`), snapshots
-    /// (`snapshots/…`) and devices (`instances/…`). Made if missing.
+    /// The folder for attempts (`attempts/…`), their output (`logs/…`), volumes (`volumes/…`), snapshots
+    /// (`snapshots/…`) and devices (`instances/…`). It is made if missing.
     pub work_dir: PathBuf,
-    /// How volumes keep their bytes.
+    /// The way in which volumes store their bytes.
     pub volumes: Volumes,
-    /// The program `spotsweep-container`, which gives each job a container's view of this machine: own mounts, `/dltraining`,
-    /// `/storage`, home and changes ([`crate::container`]). None: jobs are plain processes with the machine's own files, and
-    /// `SPOTSWEEP_ROOT` names each one's folder.
+    /// The program `spotsweep-container`, which gives each job a container: its own mounts, `/dltraining`, `/storage`,
+    /// home and changes ([`crate::container`]). If `None`, jobs are plain processes with the machine's own files, and
+    /// `SPOTSWEEP_ROOT` names each job's folder.
     pub container: Option<PathBuf>,
-    /// What is put before each job's command, as an image's ENTRYPOINT would be. May be empty.
+    /// The words before each job's command, like an image's ENTRYPOINT. May be empty.
     pub entrypoint: Vec<String>,
-    /// The whole environment that every job starts from: nothing is inherited.
+    /// The whole environment from which every job starts. Nothing is inherited.
     pub job_env: Vec<(String, String)>,
-    /// How long things take.
+    /// The durations of emulated actions.
     pub timings: Timings,
     /// Seed of all ids. The same seed and the same calls give the same ids.
     pub seed: u64,
     /// Receives a copy of each emitted event, in order.
     pub observer: Option<mpsc::UnboundedSender<Value>>,
-    /// What goes wrong on the way from the event bus to its targets.
+    /// The injected faults between the event bus and its targets.
     pub injection: Injection,
 }
 
 impl Config {
-    /// Defaults: `us-east-1` with zones a, b and c, account 000000000000, an empty environment,
-    /// no entrypoint, no injected trouble.
+    /// Returns the defaults: `us-east-1` with zones a, b and c, account 000000000000, an empty environment, no
+    /// entrypoint, no injected faults.
     ///
-    /// The seed comes from the clock, so that two stacks never hand out the same job id.
+    /// The seed comes from the clock, so that two stacks never return the same job id.
     pub fn new(work_dir: PathBuf) -> Self {
         Config {
             region: "us-east-1".into(),
@@ -63,7 +63,7 @@ impl Config {
         }
     }
 
-    /// The part of the configuration that the World sees.
+    /// Returns the World's part of the configuration.
     pub fn settings(&self) -> Settings {
         Settings {
             region: self.region.clone(),
@@ -75,37 +75,37 @@ impl Config {
     }
 }
 
-/// What a volume is for a job that finds it under `SPOTSWEEP_DEV`.
+/// The form of a volume for a job, which finds it under `SPOTSWEEP_DEV`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Volumes {
     /// A link to a folder.
     #[default]
     Directories,
-    /// A block device, as on AWS, with real file systems and mounts. Linux as root, with losetup and fsfreeze; needs
+    /// A block device, as on AWS, with real file systems and mounts. It needs Linux as root, losetup and fsfreeze, and
     /// [`Config::container`], because each job mounts its own.
     BlockDevices,
 }
 
-/// Trouble between the event bus and its targets. The default is none.
+/// Faults between the event bus and its targets. The default has none.
 ///
-/// EventBridge promises at-least-once delivery in no order, and `aws.ec2` events are best effort
-/// only (fact 2): each field makes one of these visible.
+/// EventBridge promises at-least-once delivery in no order, and `aws.ec2` events only at best effort (fact 2). Each
+/// field causes one of these effects.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Injection {
-    /// Share of events that are delivered twice, 0 to 1.
+    /// The share of events that are delivered twice, 0 to 1.
     pub duplicate: f64,
-    /// Every delivery waits a time between these two.
+    /// The shortest and the longest delay of a delivery.
     pub delay: (Duration, Duration),
-    /// Share of deliveries held back for up to [`Injection::REORDER_WINDOW`] more, 0 to 1.
+    /// The share of deliveries that are delayed by up to [`Injection::REORDER_WINDOW`] more, 0 to 1.
     pub reorder: f64,
-    /// Share of best-effort (`aws.ec2`) events that never arrive, 0 to 1.
+    /// The share of best-effort (`aws.ec2`) events that are never delivered, 0 to 1.
     pub lose_best_effort: f64,
-    /// Seed of the choices.
+    /// The seed of the random choices.
     pub seed: u64,
 }
 
 impl Injection {
-    /// How long a reordered delivery may be held back.
+    /// The longest additional delay of a reordered delivery.
     pub const REORDER_WINDOW: Duration = Duration::from_secs(2);
 }
 

@@ -1,11 +1,11 @@
-//! A container's own view of this machine: the machine's files in place of an image's, below a root folder of its own.
+//! Puts a process into a container: the machine's files in place of an image's, below a root folder of its own.
 //!
-//! What lies at the top of the machine's file system is mounted into the container's root folder, which then becomes
-//! `/` in a mount namespace of the container's. So `/dltraining`, `/storage` and its home are the container's own, as on
-//! AWS. On the machine they lie in that folder, and nothing is made outside of it. Changes below `/tmp` and in the
-//! image's folder go to a folder of the container's, too.
+//! The entries at the top of the machine's file system are mounted into the container's root folder. That folder then
+//! becomes `/` in a mount namespace of the container. So `/dltraining`, `/storage` and its home belong to the
+//! container, as on AWS. On the machine they are in that folder, and nothing is made outside of it. Changes below
+//! `/tmp` and in the image's folder also go to a folder of the container.
 //!
-//! The program `spotsweep-container` does this between fork and exec, where it has one thread.
+//! The program `spotsweep-container` does this between fork and exec, when it has one thread.
 
 mod layer;
 mod namespace;
@@ -16,26 +16,26 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// `HOME` of a container: a folder that is empty at its start.
+/// The `HOME` of a container: a folder that is empty at its start.
 pub const HOME: &str = "/attempt-home";
 
-/// What a container is made from. All paths are absolute and without links.
+/// The folders from which a container is made. All paths are absolute and without links.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Setup {
-    /// The container's `/`: a folder that is empty.
+    /// An empty folder that becomes the container's `/`.
     pub root: PathBuf,
-    /// Takes what the container changes below `/tmp` and in its image: a folder that is empty.
+    /// An empty folder for the container's changes below `/tmp` and in its image.
     pub changes: PathBuf,
-    /// The emulator's own folder. It stays as it is on the machine, because volumes are in it.
+    /// The emulator's own folder. It has the same content as on the machine, because volumes are in it.
     pub work_dir: PathBuf,
-    /// In place of the kernel's list of block devices, `/sys/class/block`: those of the emulated instance. Without one it is
-    /// the machine's.
+    /// The block devices of the emulated instance, which replace the kernel's list, `/sys/class/block`. If absent, the
+    /// machine's list is visible.
     pub block_devices: Option<PathBuf>,
-    /// The folder of the image, in which the command starts; without one it starts in `/`.
+    /// The folder of the image, in which the command starts. Without one it starts in `/`.
     pub image: Option<PathBuf>,
 }
 
-/// Why a container cannot be made.
+/// The reason why a container cannot be made.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {what}")]
 pub struct ContainerError {
@@ -43,10 +43,10 @@ pub struct ContainerError {
     source: io::Error,
 }
 
-/// Puts the running process into a container. It must have one thread.
+/// Puts the running process into a container. The process must have one thread.
 ///
 /// # Errors
-/// Where the kernel allows no mount namespace, or a mount fails.
+/// If the kernel allows no mount namespace, or a mount fails.
 pub fn enter(setup: &Setup) -> Result<(), ContainerError> {
     let rights = namespace::own().map_err(failed(|| "make a mount namespace".to_owned()))?;
     root::fill(setup, rights)?;
@@ -61,7 +61,7 @@ pub fn enter(setup: &Setup) -> Result<(), ContainerError> {
     root::become_root(&setup.root, folder)
 }
 
-/// Where the container's root has a path of the machine's.
+/// Returns where a path of the machine is in the container's root.
 fn within(root: &Path, path: &Path) -> PathBuf {
     root.join(path.strip_prefix("/").unwrap_or(path))
 }

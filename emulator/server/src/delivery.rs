@@ -1,7 +1,7 @@
-//! From the World to the event bus's targets: EventBridge's part, played with the deployed rules.
+//! Delivers events from the World to the targets of the event bus, as EventBridge does, by the deployed rules.
 //!
-//! ListRules → TestEventPattern → ListTargetsByRule → Invoke, at whatever AWS endpoint is given:
-//! PutEvents cannot carry `aws.*` events, there as on AWS. A target that is a log group is kept here.
+//! The steps are ListRules, TestEventPattern, ListTargetsByRule and Invoke, at the given AWS endpoint. PutEvents cannot
+//! carry `aws.*` events, there as on AWS. A target that is a log group is stored here.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,13 +21,13 @@ use bus::{Bus, Target};
 pub(crate) use log_groups::{Line, LogGroups};
 use plan::Plan;
 
-/// Deliveries at once. EventBridge keeps no order either.
+/// The deliveries at a time. EventBridge keeps no order either.
 const CONCURRENT: usize = 8;
-/// Tries per step before an event is given up.
+/// The tries of a step before an event is given up.
 const TRIES: u32 = 6;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
-/// Numbers for people and tests.
+/// Counts for people and tests.
 #[derive(Debug, Default)]
 struct Counters {
     emitted: AtomicU64,
@@ -42,21 +42,22 @@ impl Counters {
     }
 }
 
-/// What became of events so far.
+/// The counts of events so far.
 #[derive(Debug, Clone, Copy, serde::Serialize)]
 pub(crate) struct Counts {
     emitted: u64,
-    /// Successful Lambda invocations; an event may have none or several.
+    /// Successful Lambda invocations. An event may have none or several.
     invoked: u64,
-    /// Lost on purpose.
+    /// Events that were lost on purpose.
     lost: u64,
-    /// Given up after several tries.
+    /// Events that were given up after several tries.
     failed: u64,
-    /// Not through yet.
+    /// Events that are not delivered yet.
     outstanding: usize,
 }
 
-/// An event on its way. An array job has one for each child, all at once: as text it takes a fraction of its `Value`.
+/// An event to deliver. An array job has one for each child at the same time, and a text takes a fraction of the memory
+/// of its `Value`.
 struct Parcel {
     id: String,
     source: String,
@@ -70,7 +71,7 @@ impl Parcel {
     }
 }
 
-/// Hands events on without making the World wait.
+/// Delivers events in the background, so that the World does not wait.
 pub(crate) struct Delivery {
     observer: Option<mpsc::UnboundedSender<Value>>,
     queue: mpsc::UnboundedSender<Parcel>,
@@ -78,7 +79,7 @@ pub(crate) struct Delivery {
     dispatcher: JoinHandle<()>,
 }
 
-/// The part that the deliveries share.
+/// The state that the deliveries share.
 struct Carrier {
     region: String,
     bus: Mutex<Option<Arc<Bus>>>,
@@ -111,7 +112,7 @@ impl Delivery {
         *self.carrier.bus.lock().unwrap_or_else(PoisonError::into_inner) = Some(bus);
     }
 
-    /// Takes an event; the rest happens elsewhere.
+    /// Takes an event, and delivers it in the background.
     pub(crate) fn hand_in(&self, event: &Value) {
         self.observe(event);
         self.carrier.outstanding.send_modify(|count| *count += 1);
@@ -120,7 +121,7 @@ impl Delivery {
         }
     }
 
-    /// Takes an event and waits for its deliveries.
+    /// Takes an event, and waits for its deliveries.
     pub(crate) async fn deliver(&self, event: &Value) {
         self.observe(event);
         self.carrier.outstanding.send_modify(|count| *count += 1);
@@ -130,13 +131,13 @@ impl Delivery {
     fn observe(&self, event: &Value) {
         Counters::add(&self.carrier.counters.emitted);
         if let Some(observer) = &self.observer {
-            // An observer that has gone away does not want it.
+            // The observer may have been dropped, which is no error.
             let _ = observer.send(event.clone());
         }
     }
 
     pub(crate) async fn drained(&self) {
-        // An error means that no one counts any more: nothing is outstanding then.
+        // An error means that the counter was dropped, so nothing is outstanding.
         let _ = self.carrier.outstanding.subscribe().wait_for(|count| *count == 0).await;
     }
 
@@ -151,7 +152,7 @@ impl Delivery {
         }
     }
 
-    /// What rules have recorded.
+    /// Returns the events that rules have recorded.
     pub(crate) fn log_groups(&self) -> &LogGroups {
         &self.carrier.log_groups
     }
@@ -162,7 +163,7 @@ impl Delivery {
 }
 
 async fn dispatch(carrier: Arc<Carrier>, mut inbox: mpsc::UnboundedReceiver<Parcel>) {
-    // Dropped with this function: no delivery outlives the emulator.
+    // The set is dropped with this function, so that no delivery outlives the emulator.
     let mut running = tokio::task::JoinSet::new();
     while let Some(parcel) = inbox.recv().await {
         running.spawn(carrier.clone().carry(parcel));
@@ -175,7 +176,7 @@ impl Carrier {
         self.outstanding.send_modify(|count| *count -= 1);
     }
 
-    /// All deliveries of one event, as the injected trouble wants them.
+    /// Makes all deliveries of one event, with the injected faults.
     async fn carry(self: Arc<Self>, parcel: Parcel) {
         let bus = self.bus.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(bus) = bus {
@@ -189,14 +190,14 @@ impl Carrier {
                 waited = waited.max(delay);
                 // The semaphore is never closed.
                 let _permit = self.permits.acquire().await;
-                // Boxed: it is large, and thousands may wait for their permit.
+                // The future is boxed, because it is large and thousands may wait for their permit.
                 Box::pin(self.through(&bus, &parcel)).await;
             }
         }
         self.done();
     }
 
-    /// One delivery: to each target of each rule that matches.
+    /// Makes one delivery: to each target of each rule that matches.
     async fn through(&self, bus: &Bus, Parcel { id, source, text }: &Parcel) {
         let Some(targets) = self.insist(id, || bus.targets_for(source, text)).await else {
             return;
@@ -213,7 +214,7 @@ impl Carrier {
         }
     }
 
-    /// Tries a step a bounded number of times; a step that never works is logged and counted.
+    /// Tries a step a bounded number of times. A step that never works is logged and counted.
     async fn insist<T, F>(&self, id: &str, step: impl Fn() -> F) -> Option<T>
     where
         F: Future<Output = Result<T, bus::BusError>>,

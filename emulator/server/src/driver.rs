@@ -1,4 +1,4 @@
-//! Drives a [`World`] by the wall clock: child processes, volumes and event delivery behind.
+//! Drives a [`World`] by the wall clock, with child processes, volumes and event delivery.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,7 +22,7 @@ pub(crate) mod volumes;
 
 use groups::Groups;
 
-/// What the parts of an emulator share.
+/// The state that the parts of an emulator share.
 pub(crate) struct Core {
     world: Mutex<World>,
     wake: Notify,
@@ -35,7 +35,7 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    /// A World as the configuration wants it, at this moment. What it wants done goes to `orders` and `volume_orders`.
+    /// Creates a World from the configuration, at the present time. Its orders go to `orders` and `volume_orders`.
     pub(crate) fn new(
         config: &Config,
         groups: Groups,
@@ -54,17 +54,16 @@ impl Core {
         }
     }
 
-    /// From the World to the event bus's targets.
+    /// Returns the delivery of events from the World to the event bus's targets.
     pub(crate) fn delivery(&self) -> &Delivery {
         &self.delivery
     }
 
-    /// The jobs' process groups.
     pub(crate) fn groups(&self) -> &Groups {
         &self.groups
     }
 
-    /// Runs `act` on the World as it is now, and passes on what the World wants done.
+    /// Runs `act` on the World at the present time, and passes on the World's orders.
     pub(crate) fn with<R>(&self, act: impl FnOnce(&mut World, Timestamp) -> R) -> R {
         let result = self.step(act);
         self.wake.notify_one();
@@ -76,25 +75,25 @@ impl Core {
         let now = Timestamp::now();
         world.advance(now);
         let result = act(&mut world, now);
-        // Under the lock, so that effects leave in the order in which they arose.
+        // The lock is still held, so that effects keep their order.
         for effect in world.take_effects() {
             match effect {
                 Effect::Emit(event) => self.delivery.hand_in(&event),
                 order @ (Effect::Start(_) | Effect::Stop { .. } | Effect::Kill(_)) => {
-                    // Refused only after shutdown: then nothing is to be started or stopped.
+                    // The channel is closed only after shutdown, and then nothing has to be started or stopped.
                     let _ = self.orders.send(order);
                 }
             }
         }
         for order in world.take_volume_orders() {
             volumes::halt_writers(&order, &self.groups);
-            // As above.
+            // The channel is closed only after shutdown.
             let _ = self.volume_orders.send(order);
         }
         result
     }
 
-    /// The World stays usable whatever became of an earlier caller.
+    /// Locks the World, even after a caller has panicked.
     fn lock(&self) -> MutexGuard<'_, World> {
         self.world.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -105,12 +104,11 @@ impl Core {
         snapshot
     }
 
-    /// The folder of what containers print, by log stream.
+    /// Returns the folder of the containers' output, by log stream.
     pub(crate) fn logs(&self) -> &Path {
         &self.logs
     }
 
-    /// What rules have recorded.
     pub(crate) fn log_groups(&self) -> &LogGroups {
         self.delivery.log_groups()
     }
@@ -121,7 +119,7 @@ impl Core {
     }
 }
 
-/// Advances the World whenever something is due.
+/// Advances the World when its next event is due.
 pub(crate) async fn keep_time(core: Arc<Core>) {
     loop {
         let due = core.lock().next_due();

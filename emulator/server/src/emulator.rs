@@ -1,4 +1,4 @@
-//! A running emulator: the World that `driver` keeps, and `http` in front of it.
+//! A running emulator: the World that `driver` keeps, and its HTTP interface.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -21,25 +21,25 @@ use crate::http;
 use crate::http::record::Recorder;
 use spotsweep_world::World;
 
-/// Why an emulator does not start.
+/// The reason why an emulator does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// No port on 127.0.0.1.
+    /// There is no free port on 127.0.0.1.
     #[error("the emulator cannot listen on 127.0.0.1")]
     Listen(#[source] io::Error),
     /// The folder for jobs cannot be made.
     #[error("the emulator cannot make its folder {}", path.display())]
     WorkDir {
-        /// Which folder.
+        /// The folder.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         #[source]
         source: io::Error,
     },
-    /// VolumeKeeper cannot be block devices here.
+    /// Volumes cannot be block devices on this machine.
     #[error("the emulator cannot keep volumes as block devices: {0}")]
     BlockDevices(String),
-    /// Jobs cannot be containers here.
+    /// Jobs cannot be containers on this machine.
     #[error(
         "this machine lets no process make a mount namespace, so trials would share /dltraining, /storage and their home: {0}. \
          Run as root; or allow user namespaces (sysctl user.max_user_namespaces=10000 user.max_mnt_namespaces=10000; on \
@@ -58,7 +58,7 @@ pub struct Emulator {
     address: SocketAddr,
     disk: Disk,
     loops: Option<Loops>,
-    /// The jobs end first, so that nothing holds a volume.
+    /// The jobs end first, so that no process uses a volume.
     jobs: Worker,
     volumes: Worker,
     background: Vec<JoinHandle<()>>,
@@ -68,10 +68,10 @@ impl Emulator {
     /// Starts on a free port of 127.0.0.1.
     ///
     /// # Errors
-    /// When there is no port, no folder for the jobs or the record, or no way to make block devices.
+    /// If there is no port, no folder for the jobs or the record, or no way to make block devices.
     pub async fn serve(mut config: Config) -> Result<Emulator, ServeError> {
         let made = tokio::fs::create_dir_all(&config.work_dir).await.and_then(|()| config.work_dir.canonicalize());
-        // Jobs run elsewhere: what they are told of it must hold there, too.
+        // Jobs run in other folders, so paths in their environment have to be absolute.
         let work_dir = made.map_err(|source| ServeError::WorkDir { path: config.work_dir.clone(), source })?;
         config.work_dir.clone_from(&work_dir);
         if let Some(container) = &config.container {
@@ -112,55 +112,55 @@ impl Emulator {
         })
     }
 
-    /// `http://127.0.0.1:PORT`: Batch, EC2, ECS and CloudWatch Logs; IMDS of an instance is under `/imds/<instance>`.
+    /// Returns the endpoint `http://127.0.0.1:PORT` of Batch, EC2, ECS and CloudWatch Logs. The IMDS of an instance is
+    /// under `/imds/<instance>`.
     pub fn endpoint(&self) -> String {
         endpoint(self.address)
     }
 
-    /// From now on events go to the rules of the default event bus at this AWS endpoint, and from
-    /// there to their Lambda functions. Events from before are not kept.
+    /// Sends later events to the rules of the default event bus at this AWS endpoint, and from there to their Lambda
+    /// functions. Earlier events are not kept.
     pub fn deliver_to(&self, aws_endpoint: &str) {
         self.core.delivery().deliver_to(aws_endpoint);
     }
 
-    /// Hands in one more event and waits until it is delivered (or given up).
+    /// Sends one more event, and waits until it is delivered or given up.
     pub async fn deliver(&self, event: Value) {
         self.core.delivery().deliver(&event).await;
     }
 
-    /// Same as `GET /_emulator/state`.
+    /// Returns the same document as `GET /_emulator/state`.
     pub fn snapshot(&self) -> Value {
         self.core.snapshot()
     }
 
-    /// Waits until all events emitted so far are delivered (or given up).
+    /// Waits until all events so far are delivered or given up.
     pub async fn drained(&self) {
         self.core.delivery().drained().await;
     }
 
-    /// Does something with the World at the present moment: reclaims, zone capacities, faults.
+    /// Runs `act` on the World at the present time: reclaims, zone capacities, faults.
     pub fn with_world<R>(&self, act: impl FnOnce(&mut World, Timestamp) -> R) -> R {
         self.core.with(act)
     }
 
-    /// Where a volume's bytes lie: a folder, or the image of a block device.
+    /// Returns the path of a volume's bytes: a folder, or the image of a block device.
     pub fn volume_path(&self, volume: &str) -> PathBuf {
         self.disk.volume(volume)
     }
 
-    /// Where a snapshot's bytes lie: a folder, or the image of a block device.
+    /// Returns the path of a snapshot's bytes: a folder, or the image of a block device.
     pub fn snapshot_path(&self, snapshot: &str) -> PathBuf {
         self.disk.snapshot(snapshot)
     }
 
-    /// Kills every job's process group, waits for their end, takes all devices away, and stops the
-    /// server.
+    /// Kills every job's process group, waits for their end, removes all devices, and stops the server.
     pub async fn shutdown(mut self) {
         self.jobs.end().await;
         self.volumes.end().await;
         for one in self.background.drain(..) {
             one.abort();
-            // Aborted on purpose: there is no other outcome to look at.
+            // The task was aborted on purpose, so its result is dropped.
             let _ = one.await;
         }
     }
@@ -181,7 +181,7 @@ impl Drop for Emulator {
     }
 }
 
-/// A background activity that can be asked to end.
+/// A background task that can be asked to end.
 struct Worker {
     closing: watch::Sender<bool>,
     running: Option<JoinHandle<()>>,

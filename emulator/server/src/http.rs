@@ -1,5 +1,5 @@
-//! The emulator's HTTP surface: Batch, EC2, ECS, FIS, CloudWatch Logs, the price list, Service Quotas, IMDS, and
-//! its own small API, on one port.
+//! The emulator's HTTP interface on one port: Batch, EC2, ECS, FIS, CloudWatch Logs, the price list, Service Quotas,
+//! IMDS, and its own small API.
 
 use std::convert::Infallible;
 use std::io;
@@ -58,7 +58,7 @@ pub(crate) fn router(core: Arc<Core>, recorder: Option<Recorder>) -> Router {
     }
 }
 
-/// Every answer names its request, as AWS's do; EC2's bodies name it too.
+/// Adds a request id to every answer, as AWS does. EC2's bodies have it too.
 async fn with_request_id(State(core): State<Arc<Core>>, mut response: Response) -> Response {
     if let Ok(id) = HeaderValue::from_str(&core.request_id()) {
         response.headers_mut().entry(REQUEST_ID).or_insert(id);
@@ -68,8 +68,8 @@ async fn with_request_id(State(core): State<Arc<Core>>, mut response: Response) 
 
 const REQUEST_ID: &str = "x-amzn-requestid";
 
-/// EC2, ECS, CloudWatch Logs, the price list and Service Quotas all POST to `/`: EC2 alone does not name its action in
-/// a header.
+/// Dispatches a POST to `/` to EC2, ECS, CloudWatch Logs, the price list or Service Quotas. Only EC2 does not name its
+/// action in a header.
 async fn root(State(core): State<Arc<Core>>, headers: HeaderMap, body: Bytes) -> Answer {
     match headers.get("x-amz-target").map(|target| String::from_utf8_lossy(target.as_bytes())) {
         Some(target) if target.starts_with(logs::VERSION) => logs::call(&core, &target, &body),
@@ -88,7 +88,7 @@ fn answer(status: u16, content_type: &'static str, body: String) -> Response {
     response
 }
 
-/// No answer: a body that fails before its first byte makes the server close the connection.
+/// Returns a response without an answer: a body that fails before its first byte makes the server close the connection.
 fn dropped() -> Response {
     struct Broken;
     impl http_body::Body for Broken {
@@ -104,5 +104,5 @@ fn dropped() -> Response {
     Response::new(Body::new(Broken))
 }
 
-/// What axum's handlers return here: every problem is an answer.
+/// The result of a handler, in which every problem is an answer.
 type Answer = Result<Response, Infallible>;

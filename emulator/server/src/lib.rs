@@ -1,8 +1,8 @@
 //! AWS Batch, EC2 instances, EBS and IMDS on one machine, for the local stack.
 //!
 //! [`spotsweep_world::World`] is the state machine, without clock or network. [`Emulator`] drives it by the wall clock:
-//! AWS's wire formats over HTTP, real child processes as jobs, events delivered to the rules and Lambda functions of an
-//! AWS endpoint.
+//! it speaks AWS's wire formats over HTTP, runs jobs as child processes, and delivers events to the rules and Lambda
+//! functions of an AWS endpoint.
 
 mod config;
 pub mod container;

@@ -1,4 +1,4 @@
-//! What runs on this machine, as /proc tells it.
+//! Reads the processes of this machine from /proc.
 
 use std::fs;
 use std::path::Path;
@@ -6,24 +6,24 @@ use std::path::Path;
 /// A process or a thread, as `/proc/<pid>/stat` shows it (proc_pid_stat(5)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Process {
-    /// Its number. Another process may have it later: only `started` says which one is meant.
+    /// The process's number. Another process may get it later, so only `started` identifies the process.
     pub pid: i32,
     /// `R` running, `S` and `D` waiting, `T` stopped, `Z` and `X` dead.
     pub state: char,
-    /// Who has started it, or whoever looks after it since that one's end.
+    /// The process that has started it, or its successor after that one's end.
     pub parent: i32,
-    /// Its process group.
+    /// The process group.
     pub group: i32,
-    /// When it was started, in ticks of the clock since the machine was.
+    /// The time of its start, in clock ticks since the machine's start.
     pub started: u64,
 }
 
 impl Process {
-    /// Reads one file `stat`; none where there is no such process any more.
+    /// Reads a file `stat`; `None` if the process no longer exists.
     pub fn read(path: &Path) -> Option<Self> {
         // A process chooses its name, which need not be UTF-8.
         let text = String::from_utf8_lossy(&fs::read(path).ok()?).into_owned();
-        // The name stands in parentheses and may hold any characters.
+        // The name is in parentheses and may have any characters.
         let (start, rest) = text.rsplit_once(')')?;
         let mut fields = rest.split_whitespace();
         Some(Self {
@@ -31,12 +31,12 @@ impl Process {
             state: fields.next()?.chars().next()?,
             parent: fields.next()?.parse().ok()?,
             group: fields.next()?.parse().ok()?,
-            // The 22nd field of all; the group is the fifth.
+            // This is the 22nd field of all, and the group is the fifth.
             started: fields.nth(16)?.parse().ok()?,
         })
     }
 
-    /// All that there are.
+    /// Returns all processes.
     pub fn all() -> Vec<Self> {
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
         let processes =
@@ -44,7 +44,7 @@ impl Process {
         processes.filter_map(|entry| Self::read(&entry.path().join("stat"))).collect()
     }
 
-    /// Whether it has ended, and only waits for its parent to notice.
+    /// Whether it has ended, and its parent has not waited for it yet.
     pub fn is_dead(&self) -> bool {
         matches!(self.state, 'Z' | 'X')
     }

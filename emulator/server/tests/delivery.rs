@@ -1,4 +1,4 @@
-//! Events on their way to Lambda, against an endpoint that answers as EventBridge and Lambda do.
+//! Delivers events to Lambda, at an endpoint that answers as EventBridge and Lambda do.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::needless_pass_by_value, missing_docs)]
 
 use std::sync::{Arc, Mutex};
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use spotsweep_emulator::{Config, Emulator, Injection};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// Rules, what was invoked with what, and how many invocations still fail.
+/// The rules, the invocations with their events, and how many invocations still fail.
 #[derive(Default)]
 struct Endpoint {
     rules: Vec<Value>,
@@ -28,7 +28,7 @@ async fn answer(State(endpoint): State<Arc<Endpoint>>, request: Request) -> Resp
     let body: Bytes = axum::body::to_bytes(request.into_body(), usize::MAX).await.unwrap();
     let body: Value = serde_json::from_slice(&body).unwrap();
     let reply = match target.as_deref() {
-        // One rule a page: paging has to be followed.
+        // Each page has one rule, so that paging has to be followed.
         Some("AWSEvents.ListRules") => {
             let at = body["NextToken"].as_str().map_or(0, |token| token.parse().unwrap());
             let next = (at + 1 < endpoint.rules.len()).then(|| (at + 1).to_string());
@@ -103,7 +103,7 @@ impl Rig {
         Rig { endpoint, emulator, server, _folder: folder }
     }
 
-    /// Functions and event ids, sorted; and the emulator's own counts.
+    /// Returns the functions and event ids, sorted, and the emulator's own counts.
     async fn finish(self) -> (Vec<String>, Value) {
         self.emulator.drained().await;
         let counts = self.emulator.snapshot()["events"].clone();

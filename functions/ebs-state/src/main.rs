@@ -1,4 +1,4 @@
-//! EBS: a volume or a snapshot has become something else.
+//! EBS: a volume or a snapshot has changed its state.
 
 use lambda_runtime::{Error, LambdaEvent, run, service_fn};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Schedule: re-drive whatever an event did not.
+//! Schedule: repeats the work of overdue records.
 
 use lambda_runtime::{Error, LambdaEvent, run, service_fn};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! EC2's two warnings: an interruption notice, and a recommendation to rebalance.
+//! EC2's two announcements: an interruption notice, and a rebalance recommendation.
 
 use lambda_runtime::{Error, LambdaEvent, run, service_fn};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Our own events: collect the leaderboard, the costs, the report and the summary.
+//! Our own events: make the leaderboard, the costs, the report and the summary.
 
 use lambda_runtime::{Error, LambdaEvent, run, service_fn};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Invoked by the runner: claim a trial, reach its bucket, report metrics and stalls, end.
+//! Invoked by the runner: claims a trial, gets credentials, reports metrics and stalls, ends.
 
 use lambda_runtime::{Error, LambdaEvent, run, service_fn};
 use serde_json::Value;

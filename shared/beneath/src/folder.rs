@@ -1,4 +1,4 @@
-//! A folder, and what lies below it.
+//! A handle of a folder, from which the paths below it are opened.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -16,13 +16,13 @@ use crate::status::{Kind, Owner, Status, ids};
 /// Linux's `PATH_MAX`, in bytes.
 const LONGEST_PATH: usize = 4096;
 
-/// Only to be opened from, and never a link.
+/// The flags of a folder that is only opened to open names in it, and never through a link.
 const ON_THE_WAY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Of an open for which nothing may be waited.
+/// The flags of an open call that must not wait.
 pub(crate) const PLAIN: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 
-/// An open folder. Paths are taken below it; those that lead out of it are refused.
+/// An open folder. Paths are relative to it, and those that lead out of it are refused.
 #[derive(Debug)]
 pub struct Folder {
     pub(crate) handle: OwnedFd,
@@ -33,26 +33,26 @@ pub struct Folder {
 pub struct Entry {
     /// The name.
     pub name: OsString,
-    /// What it is.
+    /// The name's kind, size and owner.
     pub status: Status,
 }
 
-/// Every function fails as the system call of the same name does.
+/// Every function fails like the system call of the same name.
 #[expect(clippy::missing_errors_doc, reason = "stated once, above")]
 impl Folder {
-    /// Opens a folder by a path that only the runner can change; links on the way are followed.
+    /// Opens a folder by a path that only the runner can change, so links on the way are followed.
     pub fn trusted(path: &Path) -> io::Result<Self> {
         let handle = open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
         Ok(Self { handle })
     }
 
-    /// The same, where it may have to be made.
+    /// Opens a folder like [`Self::trusted`], and makes it if it is missing.
     pub fn made(path: &Path) -> io::Result<Self> {
         std::fs::create_dir_all(path)?;
         Self::trusted(path)
     }
 
-    /// The folder at `path`; this one where that is empty.
+    /// Opens the folder at `path`; this folder if the path is empty.
     pub fn folder(&self, path: &Path) -> io::Result<Self> {
         let mut folder = Self { handle: self.handle.try_clone()? };
         for name in names(path)? {
@@ -65,7 +65,7 @@ impl Folder {
         openat(&self.handle, name, ON_THE_WAY, Mode::empty()).map(|handle| Self { handle })
     }
 
-    /// The folder that has the last name of `path`, and that name.
+    /// Opens the folder that has the last name of `path`, and returns that name too.
     pub(crate) fn parent<'a>(&self, path: &'a Path) -> io::Result<(Self, &'a OsStr)> {
         let name = path.file_name().ok_or_else(|| odd(path))?;
         Ok((self.folder(path.parent().unwrap_or(Path::new("")))?, name))
@@ -83,19 +83,19 @@ impl Folder {
         if Status::of(&file)?.kind == Kind::File { Ok(file) } else { Err(odd(path)) }
     }
 
-    /// What is at `path`.
+    /// Returns the status of the name at `path`.
     pub fn status(&self, path: &Path) -> io::Result<Status> {
         let (parent, name) = self.parent(path)?;
         let stat = statat(&parent.handle, name, AtFlags::SYMLINK_NOFOLLOW).map_err(|errno| at(errno, path))?;
         Ok(Status::from(&stat))
     }
 
-    /// Of this folder itself.
+    /// Returns the status of this folder itself.
     pub fn own_status(&self) -> io::Result<Status> {
         Status::of_handle(&self.handle)
     }
 
-    /// What is in it, but for what is removed meanwhile.
+    /// Returns the names in the folder. Names that are removed meanwhile are left out.
     pub fn entries(&self) -> io::Result<Vec<Entry>> {
         let mut found = Vec::new();
         for entry in Dir::new(self.itself()?)? {
@@ -111,8 +111,8 @@ impl Folder {
         Ok(found)
     }
 
-    /// Looks at this folder and at every one below it, each by its path from here, with what is in it. What is removed
-    /// meanwhile is left out, and so are paths that are longer than the kernel takes.
+    /// Calls `look` for this folder and for every one below it, each with its path from here and its entries. Folders
+    /// that are removed meanwhile are left out, and so are paths that are too long for the kernel.
     pub fn walk(&self, mut look: impl FnMut(&Path, &[Entry])) -> io::Result<()> {
         let mut folders = vec![PathBuf::new()];
         while let Some(next) = folders.pop() {
@@ -128,54 +128,54 @@ impl Folder {
         Ok(())
     }
 
-    /// The target of the link at `path`.
+    /// Returns the target of the link at `path`.
     pub fn read_link(&self, path: &Path) -> io::Result<PathBuf> {
         let (parent, name) = self.parent(path)?;
         let target = readlinkat(&parent.handle, name, Vec::new()).map_err(|errno| at(errno, path))?;
         Ok(OsString::from_vec(target.into_bytes()).into())
     }
 
-    /// Gives the folder to `owner`, unless it is that one's.
+    /// Gives the folder to `owner`, unless it belongs to that user already.
     pub fn give_to(&self, owner: Owner) -> io::Result<()> {
         let (uid, gid) = ids(owner);
         if self.own_status()?.owner == owner { Ok(()) } else { Ok(fchown(self.itself()?, uid, gid)?) }
     }
 
-    /// Sets the bits of its permissions.
+    /// Sets the bits of the folder's permissions.
     pub fn set_mode(&self, mode: u32) -> io::Result<()> {
         Ok(fchmod(self.itself()?, Mode::from_bits_truncate(mode))?)
     }
 
-    /// Writes the folder's names out.
+    /// Writes the folder's names to the disk.
     pub fn sync(&self) -> io::Result<()> {
         File::from(self.itself()?).sync_all()
     }
 
-    /// Writes out the whole file system that it is a part of.
+    /// Writes the whole file system of the folder to the disk.
     pub fn sync_all(&self) -> io::Result<()> {
         Ok(syncfs(self.itself()?)?)
     }
 
-    /// Bytes that a user without privileges may still write to its file system.
+    /// Returns the bytes that a user without privileges may still write to the folder's file system.
     pub fn free_bytes(&self) -> io::Result<u64> {
         let found = fstatvfs(self.itself()?)?;
         Ok(found.f_bavail.saturating_mul(found.f_frsize))
     }
 
-    /// The size of its file system, in bytes.
+    /// Returns the size of the folder's file system, in bytes.
     pub fn total_bytes(&self) -> io::Result<u64> {
         let found = fstatvfs(self.itself()?)?;
         Ok(found.f_blocks.saturating_mul(found.f_frsize))
     }
 
-    /// A handle with which more can be done than to open from it.
+    /// Opens a handle that allows more than opening names from it.
     fn itself(&self) -> io::Result<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         Ok(openat(self.handle.as_fd(), ".", flags, Mode::empty())?)
     }
 }
 
-/// The names of a path that leads downwards only.
+/// Returns the names of a path that only leads downwards.
 pub(crate) fn names(path: &Path) -> io::Result<Vec<&OsStr>> {
     let name = |component| match component {
         Component::Normal(name) => Some(Ok(name)),
@@ -185,10 +185,10 @@ pub(crate) fn names(path: &Path) -> io::Result<Vec<&OsStr>> {
     path.components().filter_map(name).collect()
 }
 
-/// The error of a call for `path`, which fails so where a link or something else is in the way.
+/// Returns the error of a call for `path`. A link or something else in the way gives the error of [`odd`].
 pub(crate) fn at(errno: Errno, path: &Path) -> io::Error {
     match errno {
-        // ENXIO: a socket, or a pipe without a reader. EISDIR: a folder that was to be written.
+        // ENXIO means a socket, or a pipe without a reader. EISDIR means a folder that was to be written.
         Errno::LOOP | Errno::NOTDIR | Errno::NXIO | Errno::ISDIR => odd(path),
         errno => errno.into(),
     }

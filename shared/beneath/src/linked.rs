@@ -1,4 +1,4 @@
-//! Links that stay below a folder.
+//! Opens files through links that stay below a folder.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -13,16 +13,16 @@ use crate::folder::{Folder, at};
 use crate::odd;
 use crate::status::{Kind, Status};
 
-/// As many as Linux follows (path_resolution(7)).
+/// The most links in a path, the same as Linux's (path_resolution(7)).
 const MOST_LINKS: usize = 40;
 
 impl Folder {
-    /// Opens the regular file at `path` to read it, also where links lead to it, as long as each of them leads to what
-    /// is below this folder. `paths` are those by which absolute links name this folder. Every step is taken from the
-    /// handle of the one before, so nothing that is swapped meanwhile leads out.
+    /// Opens the regular file at `path` to read it. Links may lead to it, as long as each of them leads to something
+    /// below this folder. `paths` are the paths by which absolute links name this folder. Every step starts from the
+    /// handle of the one before, so a name that is swapped meanwhile cannot lead out.
     ///
     /// # Errors
-    /// As open(2), and where a link leads elsewhere or to something else than a regular file.
+    /// As open(2), or if a link leads out of the folder or to something other than a regular file.
     pub fn open_linked(&self, path: &Path, paths: &[PathBuf]) -> io::Result<File> {
         let mut ahead: Vec<OsString> = backwards(path, path)?;
         let mut entered: Vec<Folder> = Vec::new();
@@ -57,7 +57,7 @@ impl Folder {
     }
 }
 
-/// The names of a path, the last first.
+/// Returns the names of a path, the last first.
 fn backwards(path: &Path, whole: &Path) -> io::Result<Vec<OsString>> {
     let name = |component: Component<'_>| match component {
         Component::Normal(name) => Some(Ok(name.to_owned())),

@@ -1,4 +1,4 @@
-//! Paths that only the runner can change.
+//! Checks paths that only the runner can change.
 
 use std::io;
 use std::path::Path;
@@ -8,14 +8,14 @@ use rustix::process::geteuid;
 use crate::folder::Folder;
 
 const OTHERS_WRITE: u32 = 0o022;
-/// Only the owner of a name may remove or rename it (`S_ISVTX`, inode(7)).
+/// The permission bit that allows only the owner of a name to remove or rename it (`S_ISVTX`, inode(7)).
 const STICKY: u32 = 0o1000;
 
-/// Whether only root and the own user can change what the path of a folder leads to. Each folder on the way is theirs,
-/// and others can at most make names of their own in it.
+/// Whether only root and the own user can change what the path of a folder leads to. Each folder on the way belongs to
+/// them, and others can at most add names of their own in it.
 ///
 /// # Errors
-/// Where there is no such folder.
+/// If there is no such folder.
 pub fn is_protected(path: &Path) -> io::Result<bool> {
     let own = geteuid().as_raw();
     let path = path.canonicalize()?;

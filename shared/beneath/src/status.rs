@@ -1,4 +1,4 @@
-//! What the kernel says about a file.
+//! The status of a file, as the kernel reports it.
 
 use std::fs::File;
 use std::io;
@@ -10,7 +10,7 @@ const NANOSECONDS: i64 = 1_000_000_000;
 /// The unit of `st_blocks` (stat(3type)).
 const BLOCK_BYTES: u64 = 512;
 
-/// What is under a name.
+/// The kind of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A regular file.
@@ -23,7 +23,7 @@ pub enum Kind {
     Other,
 }
 
-/// Who owns a file.
+/// The owner of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner {
     /// The user's number.
@@ -32,27 +32,27 @@ pub struct Owner {
     pub gid: u32,
 }
 
-/// One file, as stat(2) sees it.
+/// The status of one file, as stat(2) returns it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Status {
-    /// What it is.
+    /// The file's kind.
     pub kind: Kind,
-    /// Its length.
+    /// The file's length in bytes.
     pub bytes: u64,
-    /// The bytes that it takes up: a file may have holes.
+    /// The bytes that the file takes up. A file may have holes.
     pub allocated: u64,
-    /// When it was modified, in nanoseconds since 1970.
+    /// The modification time, in nanoseconds since 1970.
     pub modified_ns: i64,
-    /// Its number in the file system.
+    /// The file's number in the file system.
     pub inode: u64,
-    /// Who owns it.
+    /// The file's owner.
     pub owner: Owner,
-    /// The bits of its permissions.
+    /// The bits of the file's permissions.
     pub mode: u32,
 }
 
 impl Status {
-    /// Of an open file.
+    /// Returns the status of an open file.
     ///
     /// # Errors
     /// As fstat(2).
@@ -64,13 +64,14 @@ impl Status {
         Ok(Self::from(&fstat(handle)?))
     }
 
-    /// Whether a user with these groups may read it, by its mode. Its owner may give itself that permission.
+    /// Whether a user with these groups may read the file by its mode. Its owner counts, because it may give itself
+    /// that permission.
     pub fn is_readable_by(&self, uid: u32, groups: &[u32]) -> bool {
         let by_group = groups.contains(&self.owner.gid) && self.mode & Mode::RGRP.bits() != 0;
         uid == 0 || self.owner.uid == uid || by_group || self.mode & Mode::ROTH.bits() != 0
     }
 
-    /// Whether only the user with this uid may write it.
+    /// Whether only the user with this uid may write the file.
     pub fn is_writable_only_by(&self, uid: u32) -> bool {
         self.owner.uid == uid && self.mode & (Mode::WGRP | Mode::WOTH).bits() == 0
     }
@@ -101,7 +102,7 @@ impl From<&Stat> for Status {
     }
 }
 
-/// Gives an open file to `owner`, unless it is that one's.
+/// Gives an open file to `owner`, unless it belongs to that user already.
 ///
 /// # Errors
 /// As fchown(2).

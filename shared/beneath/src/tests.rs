@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::{Folder, Kind, is_odd, is_protected, read_regular};
 
-/// A folder of the training's in `inside`, and what it must not lead to in `outside`.
+/// A folder of a training in `inside`, and what it must not lead to in `outside`.
 struct Bench {
     folder: TempDir,
 }
@@ -62,7 +62,7 @@ impl Bench {
     }
 }
 
-/// Names in `inside` that are no plain file, or are reached by none.
+/// Names in `inside` that are no plain file, or are not reached through plain folders.
 const ODD: [&str; 12] = [
     "link",
     "dangling",
@@ -121,7 +121,7 @@ fn nothing_outside_is_changed() {
         assert!(inside.hard_link(path(name), path("taken")).is_err(), "{name}");
         assert!(inside.copy(path(name), path("taken")).is_err(), "{name}");
     }
-    // What is written takes the place of a link, and of a second name of a file.
+    // A written file replaces a link, and another name of a file.
     inside.hard_link(path("file"), path("second")).unwrap();
     for name in ["link", "dangling", "pipe", "zero", "second"] {
         inside.write(path(name), b"new").unwrap();

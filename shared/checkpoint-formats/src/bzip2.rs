@@ -9,9 +9,9 @@ use crate::Completeness;
 use crate::members;
 use crate::source::Source;
 
-/// After it: a digit, the size of blocks.
+/// The first bytes of a stream. A digit for the size of blocks follows.
 const MAGIC: &[u8] = b"BZh";
-/// The mark of a block, and that of the end of a stream without blocks.
+/// The mark of a block, and the mark of the end of a stream without blocks.
 const BLOCK: &[u8] = b"\x31\x41\x59\x26\x53\x59";
 const END: &[u8] = b"\x17\x72\x45\x38\x50\x90";
 

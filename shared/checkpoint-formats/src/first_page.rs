@@ -1,18 +1,17 @@
-//! A first page that was never written: zeros where the format that the name states has its mark.
+//! Recognises a first page that was never written: zeros where the format of that name has its mark.
 
-/// What a zip archive ends with, where it has no comment (<https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT>,
-/// section 4.3.16).
+/// The mark of the record that ends a zip archive, if it has no comment
+/// (<https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT>, section 4.3.16).
 const ZIP_END: &[u8] = b"PK\x05\x06";
 /// The length of that record.
 pub(crate) const ZIP_END_BYTES: u64 = 22;
 
-/// Whether a file begins with zeros only.
 pub(crate) fn is_zero(start: &[u8]) -> bool {
     start.iter().all(|byte| *byte == 0)
 }
 
-/// Whether every file of this name has a mark in its first bytes. Names that several formats share are not here: `bin`,
-/// `ckpt` and `dat` may hold plain numbers. A tar archive may be all zeros.
+/// Whether every file with this ending has a mark in its first bytes. Endings that several formats share are not here:
+/// `bin`, `ckpt` and `dat` may hold plain numbers. A tar archive may be all zeros.
 pub(crate) fn must_have_mark(ending: &str) -> bool {
     matches!(
         ending,
@@ -39,7 +38,6 @@ pub(crate) fn must_have_mark(ending: &str) -> bool {
     )
 }
 
-/// Whether a SQLite database is so named.
 pub(crate) fn is_database(ending: &str) -> bool {
     matches!(ending, "db" | "db3" | "sqlite" | "sqlite3")
 }

@@ -13,6 +13,6 @@ pub(crate) const MAGIC: &[u8] = b"\x1f\x8b\x08";
 
 pub(crate) fn completeness(source: &mut Source) -> io::Result<Completeness> {
     let is_start = |start: &[u8]| members::begins(start, &MAGIC[..2]);
-    // Both Python and `gzip` pass over zeros after a member.
+    // Both Python and `gzip` skip zeros after a member.
     members::completeness(source, true, is_start, |input, budget| members::drained(GzDecoder::new(input), budget))
 }

@@ -1,4 +1,4 @@
-//! HDF5: the superblock says where the file ends
+//! HDF5: the superblock states where the file ends
 //! (<https://support.hdfgroup.org/documentation/hdf5/latest/_f_m_t3.html>, "Disk Format: Level 0A").
 
 use std::io;
@@ -7,15 +7,15 @@ use crate::Completeness;
 use crate::source::{Source, little_endian};
 
 pub(crate) const SIGNATURE: &[u8] = b"\x89HDF\r\n\x1a\n";
-/// Enough for every version, with addresses of eight bytes.
+/// The bytes of the superblock in every version, with addresses of eight bytes.
 const SUPERBLOCK_BYTES: u64 = 64;
-/// The shortest user block. The library looks for the signature here and at each doubling.
+/// The shortest user block. The library searches for the signature at this offset and at each doubling of it.
 const USER_BLOCK_BYTES: u64 = 512;
-/// Flags of version 3.
+/// A flag of version 3.
 const OPEN_FOR_WRITING: u8 = 1;
 const OPEN_FOR_READERS_TOO: u8 = 4;
 
-/// Where the superblock lies in a file that begins with something else.
+/// Returns the offset of the superblock in a file that begins with a user block.
 pub(crate) fn behind_a_user_block(source: &mut Source) -> io::Result<Option<u64>> {
     let mut at = USER_BLOCK_BYTES;
     while at < source.bytes {
@@ -28,11 +28,12 @@ pub(crate) fn behind_a_user_block(source: &mut Source) -> io::Result<Option<u64>
     Ok(None)
 }
 
-/// What the superblock at `at` says.
+/// Judges the file by the superblock at `at`.
 pub(crate) fn completeness(source: &mut Source, at: u64) -> io::Result<Completeness> {
     let superblock = source.read_at(at, SUPERBLOCK_BYTES)?;
     let Some(version) = superblock.get(8).copied() else { return Ok(Completeness::Torn) };
-    // Where the size of addresses stands, and where the base address does; after it and one more, that of the end.
+    // The first offset is that of the size of addresses, the second that of the base address. The end's address is the
+    // second one after the base.
     let (size_at, base_at) = match version {
         0 => (13, 24),
         1 => (13, 28),
@@ -46,7 +47,8 @@ pub(crate) fn completeness(source: &mut Source, at: u64) -> io::Result<Completen
     };
     let end_at = base_at + 2 * size;
     let Some(end) = superblock.get(end_at..end_at + size) else { return Ok(Completeness::Torn) };
-    // A file that was not closed may have no address there yet. It is counted from the file's beginning, not the base.
+    // A file that was not closed may have no address there yet. The address is relative to the file's beginning, not to
+    // the base.
     let has_end = end.iter().any(|byte| *byte != 0) && end.iter().any(|byte| *byte != 0xff);
     if !has_end || source.bytes < little_endian(end) {
         return Ok(Completeness::Torn);
@@ -62,14 +64,14 @@ pub(crate) fn completeness(source: &mut Source, at: u64) -> io::Result<Completen
     let flags = if version == 3 { superblock[11] } else { 0 };
     Ok(match flags & (OPEN_FOR_WRITING | OPEN_FOR_READERS_TOO) {
         0 => Completeness::Whole,
-        // The library refuses it until `h5clear` has cleared the flag.
+        // The library refuses the file until `h5clear` has cleared the flag.
         OPEN_FOR_WRITING => Completeness::Torn,
-        // Refused too, except to those who read while it is written.
+        // The library also refuses this file, except to readers while it is written.
         _ => Completeness::Unknown,
     })
 }
 
-/// Jenkins' `lookup3`, `hashlittle` with an initial value of 0 (<https://burtleburtle.net/bob/c/lookup3.c>).
+/// Returns Jenkins' `lookup3`, `hashlittle` with an initial value of 0 (<https://burtleburtle.net/bob/c/lookup3.c>).
 pub(crate) fn checksum(content: &[u8]) -> u32 {
     let word = |block: &[u8], at: usize| {
         let bytes = block.get(at..).unwrap_or_default();
@@ -89,7 +91,7 @@ pub(crate) fn checksum(content: &[u8]) -> u32 {
         if rest.len() <= 12 {
             break;
         }
-        // After each step the three change their parts: `mix` of the original has these steps written out.
+        // The three variables change their roles after each step. The original writes these steps out in `mix`.
         for bits in [4, 6, 8, 16, 19, 4] {
             a = a.wrapping_sub(c) ^ c.rotate_left(bits);
             c = c.wrapping_add(b);
@@ -97,7 +99,7 @@ pub(crate) fn checksum(content: &[u8]) -> u32 {
         }
         rest = &rest[12..];
     }
-    // As `final` of the original.
+    // These are the steps of `final` in the original.
     for bits in [14, 11, 25, 16, 4, 14, 24] {
         c = (c ^ b).wrapping_sub(b.rotate_left(bits));
         (a, b, c) = (b, c, a);

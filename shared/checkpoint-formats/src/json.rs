@@ -1,5 +1,5 @@
-//! JSON: one value, and nothing after it but white space (<https://www.rfc-editor.org/rfc/rfc8259>, section 2); as
-//! `.jsonl`, one on each line (<https://jsonlines.org/>).
+//! JSON: one value, and nothing after it but white space (<https://www.rfc-editor.org/rfc/rfc8259>, section 2), or in
+//! `.jsonl` one value on each line (<https://jsonlines.org/>).
 
 use std::io::{self, Read};
 
@@ -9,17 +9,17 @@ use serde_json::Error;
 use crate::Completeness;
 use crate::source::{Reader, Source};
 
-/// Longer texts are not read.
+/// The longest text that is read.
 const MAX_BYTES: u64 = 1 << 30;
-/// So much nesting is followed: the parser remembers one byte for each level.
+/// The deepest nesting that is followed, because the parser stores one byte for each level.
 const MAX_DEPTH: u64 = 1 << 20;
 
-/// Whether the text is one value. Where it is not, only `must_be_json` makes an unfinished one torn.
+/// Judges a text that should be one value. If it is unfinished, only `must_be_json` makes it torn.
 pub(crate) fn one_value(source: &mut Source, must_be_json: bool) -> io::Result<Completeness> {
     judge(source, must_be_json, |reader| serde_json::from_reader::<_, IgnoredAny>(reader).map(drop))
 }
 
-/// Whether the text is a sequence of values, the last one complete.
+/// Judges a text that should be a sequence of values, the last one complete.
 pub(crate) fn lines(source: &mut Source) -> io::Result<Completeness> {
     judge(source, true, |reader| {
         serde_json::Deserializer::from_reader(reader).into_iter::<IgnoredAny>().try_for_each(|value| value.map(drop))
@@ -48,12 +48,13 @@ fn judge(
     }
 }
 
-/// Remembers how far a parser has read, and the last byte of it: it asks for single bytes.
+/// A reader that records how far a parser has read, and the last byte. It works because the parser asks for single
+/// bytes.
 struct Watched<R> {
     inner: R,
     count: u64,
     last: Option<u8>,
-    /// Brackets that are open, those in texts too.
+    /// The number of open brackets, including brackets in texts.
     depth: u64,
 }
 

@@ -1,14 +1,14 @@
-//! Whether one file of a training's checkpoint is complete, as the file's own format says.
+//! Judges whether one file of a training's checkpoint is complete, by the file's own format.
 //!
-//! A format is known by its first bytes; where it has no mark there, by the ending of the file's name. What is held in
-//! memory is bounded, whatever lengths the file states.
+//! A format is recognised by its first bytes. If it has no mark there, the ending of the file's name decides. Memory is
+//! bounded, whatever lengths the file states.
 //!
-//! Judged to their end: zip (PyTorch, NumPy, Keras), gzip, zlib, bzip2, xz, Zstandard and LZ4, all with their checksums;
-//! safetensors, HDF5, NumPy's arrays, pickles, MessagePack (Flax), SQLite, tar, JSON and its lines, UBJSON (XGBoost),
-//! LightGBM's text, and TensorFlow's checkpoints, the data by the index beside them.
+//! Judged to their end: zip (PyTorch, NumPy, Keras), gzip, zlib, bzip2, xz, Zstandard and LZ4, all with their
+//! checksums; safetensors, HDF5, NumPy's arrays, pickles, MessagePack (Flax), SQLite, tar, JSON and its lines, UBJSON
+//! (XGBoost), LightGBM's text, and TensorFlow's checkpoints, whose data are judged by the index beside them.
 //!
-//! Judged only where a part is cut off, since nothing states the end: PyTorch's files from before it used zip, and
-//! `joblib` without compression.
+//! Judged only in part, because nothing states the end: PyTorch's files from before it used zip, and `joblib` without
+//! compression. A file that ends within a part is torn.
 //!
 //! Not judged: plain numbers, and formats that are not listed here, such as those of tables and of exported models. A
 //! training that fails on such a file goes back by one checkpoint.
@@ -45,16 +45,16 @@ pub use source::Content;
 use source::Source;
 pub use sqlite::MAGIC as SQLITE;
 
-/// What a file's format says about it.
+/// The judgement of a file by its format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Completeness {
-    /// The format is known, and all that it announces is there.
+    /// The format is known, and everything that it announces exists.
     Whole,
-    /// The format is known, and a part is missing: the library that reads the format refuses the file.
+    /// The format is known, and a part is missing, so the library that reads the format refuses the file.
     Torn,
-    /// The format is not known here, or does not say.
+    /// The format is not known here, or it does not state the end.
     Unknown,
-    /// To judge it would take more time or memory than a file is given.
+    /// Judging the file would take more time or memory than a file may take.
     Unjudged,
 }
 
@@ -64,22 +64,22 @@ impl From<bool> for Completeness {
     }
 }
 
-/// A format, as the beginning of a file and its name show it.
+/// A format, recognised by the beginning of a file and by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Format {
     Bzip2,
     Gzip,
-    /// The superblock stands at this offset.
+    /// HDF5, with the superblock at this offset.
     Hdf5(u64),
     Json,
     JsonLines,
     LightGbm,
-    /// Zeros stand in place of its mark.
+    /// A format whose mark has been replaced by zeros.
     Lost,
     Lz4,
     MessagePack,
     Npy,
-    /// True where the first operation states the protocol.
+    /// Pickle; true if the first operation states the protocol.
     Pickle(bool),
     Safetensors,
     Sqlite,
@@ -92,24 +92,24 @@ enum Format {
     Zstd,
 }
 
-/// Opens a file.
+/// A function that opens a file.
 pub type Open<'a> = &'a dyn Fn(&Path) -> io::Result<Box<dyn Content>>;
 
-/// What the format of the file at `path` says. SQLite's journal or write-ahead log of the file is read too.
+/// Judges the file at `path` by its format. SQLite's journal or write-ahead log of the file is read too.
 ///
 /// # Errors
-/// Where the file cannot be read. Strange content is no error.
+/// If the file cannot be read. Invalid content is no error.
 pub fn completeness(path: &Path) -> io::Result<Completeness> {
     completeness_by(path, &|path| Ok(Box::new(File::open(path)?)))
 }
 
-/// The same for a file that is opened by `open`.
+/// Judges a file that `open` opens, like [`completeness`].
 ///
 /// # Errors
 /// As [`completeness`].
 pub fn completeness_by(path: &Path, open: Open<'_>) -> io::Result<Completeness> {
     let mut source = Source::new(open(path)?)?;
-    // Its bytes are plain numbers, which may look like anything.
+    // The file has plain numbers, whose bytes may look like any format.
     if let Some((index, shard)) = tensorflow::shard::index(path) {
         return tensorflow::shard::completeness(&mut source, &index, shard, open);
     }
@@ -145,18 +145,18 @@ pub fn is_model_text(text: &str) -> bool {
     lightgbm::has_start(text.as_bytes())
 }
 
-/// Whether programs write over files of this format in place, without cutting them off first. A lost instance may leave
-/// a mix of two versions then, which the format does not show.
+/// Whether programs overwrite files of this format in place, without truncating them first. After a lost instance such
+/// a file may be a mix of two versions, which the format does not show.
 ///
 /// # Errors
 /// As [`completeness`].
 pub fn may_mix_versions(path: &Path, open: Open<'_>) -> io::Result<bool> {
     let ending = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
-    // NumPy's arrays are mapped into memory (`numpy.memmap`), as raw numbers are.
+    // NumPy's arrays are mapped into memory (`numpy.memmap`), as files of raw numbers are.
     Ok(matches!(format(&mut Source::new(open(path)?)?, &ending)?, None | Some(Format::Hdf5(_) | Format::Npy)))
 }
 
-/// The format of a file; `ending` is that of its name, in small letters.
+/// Returns the format of a file. `ending` is the ending of its name, in lower case.
 fn format(source: &mut Source, ending: &str) -> io::Result<Option<Format>> {
     let start = source.read_at(0, tar::BLOCK)?;
     if start.is_empty() {
@@ -174,7 +174,7 @@ fn format(source: &mut Source, ending: &str) -> io::Result<Option<Format>> {
     })
 }
 
-/// The format of a file with a mark.
+/// Returns the format of a file with a mark.
 fn by_mark(start: &[u8], ending: &str) -> Option<Format> {
     Some(match start {
         [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] => Format::Zip,
@@ -193,7 +193,7 @@ fn by_mark(start: &[u8], ending: &str) -> Option<Format> {
     })
 }
 
-/// The format of a file that has no mark, or a weak one.
+/// Returns the format of a file without a mark, or with a weak one.
 fn by_name(start: &[u8], ending: &str) -> Option<Format> {
     Some(match (ending, start) {
         ("safetensors", _) => Format::Safetensors,
@@ -210,10 +210,10 @@ fn by_name(start: &[u8], ending: &str) -> Option<Format> {
     })
 }
 
-/// The format of a file that begins with zeros.
+/// Returns the format of a file that begins with zeros.
 fn behind_zeros(source: &mut Source, ending: &str) -> io::Result<Option<Format>> {
     if first_page::is_database(ending) {
-        // A journal may have its first page.
+        // The journal may have the database's first page.
         return Ok(Some(Format::Sqlite));
     }
     if matches!(ending, "h5" | "hdf5")

@@ -7,13 +7,13 @@ use std::io;
 use crate::Completeness;
 use crate::source::Source;
 
-/// Versions that have these marks.
+/// The first bytes of the versions that have these marks.
 const STARTS: [&[u8]; 2] = [b"tree\nversion=v3\n", b"tree\nversion=v4\n"];
 const TREES_END: &str = "\nend of trees\n";
 const PARAMETERS: &str = "\nparameters:\n";
 const END: &str = "\nend of parameters\n";
 const PYTHON_LINE: &str = "pandas_categorical:";
-/// So much of the end is read. The parameters have some thousand bytes.
+/// The bytes that are read at the end. The parameters have a few thousand bytes.
 const TAIL_BYTES: u64 = 1 << 20;
 
 pub(crate) fn has_start(start: &[u8]) -> bool {
@@ -24,12 +24,12 @@ pub(crate) fn completeness(source: &mut Source) -> io::Result<Completeness> {
     let tail_at = source.bytes.saturating_sub(TAIL_BYTES);
     let tail = source.read_at(tail_at, TAIL_BYTES)?;
     if tail.contains(&0) {
-        // No text: pages that were never written.
+        // The end is no text: its pages were never written.
         return Ok(Completeness::Torn);
     }
     let tail = String::from_utf8_lossy(&tail);
     let Some((_, rest)) = tail.rsplit_once(END) else {
-        // The library crashes where the parameters are cut off. A model may have none.
+        // The library crashes if the parameters are cut off. A model may have no parameters.
         let is_torn = tail.contains(PARAMETERS) || (tail_at == 0 && !tail.contains(TREES_END));
         return Ok(if is_torn { Completeness::Torn } else { Completeness::Unknown });
     };

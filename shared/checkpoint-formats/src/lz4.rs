@@ -1,4 +1,4 @@
-//! LZ4 frames: blocks, a mark of the end, and checksums where the writer wants them
+//! LZ4 frames: blocks, a mark of the end, and checksums if the writer adds them
 //! (<https://github.com/lz4/lz4/blob/dev/doc/lz4_Frame_format.md>).
 
 use std::io;
@@ -18,7 +18,7 @@ pub(crate) fn completeness(source: &mut Source) -> io::Result<Completeness> {
 fn frame(input: &mut Input<'_>, budget: &mut Budget) -> Completeness {
     input.is_past_end = false;
     match members::drain(FrameDecoder::new(&mut *input), budget) {
-        // The decoder takes the end of the file for the end of the frame, which has a mark of its own.
+        // The decoder accepts the end of the file as the end of the frame, but a frame has an end mark of its own.
         Ok(()) => (!input.is_past_end).into(),
         Err(Undrained::TooMuch) => Completeness::Unjudged,
         Err(Undrained::Failed(error)) => {

@@ -1,21 +1,21 @@
-//! Compressed files: one member after the other, each with an end of its own.
+//! Compressed files of members, each with an end of its own.
 
 use std::io::{self, BufRead, Read};
 
 use crate::Completeness;
 use crate::source::Source;
 
-/// The longest mark of a member.
+/// The longest mark of a member, in bytes.
 const MARK_BYTES: usize = 6;
 const BUFFER_BYTES: usize = 64 * 1024;
-/// What every file may unpack to: a second or two of a decoder's time.
+/// The bytes to which every file may unpack: a second or two of a decoder's time.
 const ALWAYS_UNPACKED: u64 = if cfg!(test) { 16 << 20 } else { 1 << 30 };
-/// How many times its size a file may unpack to. Weights are packed to a third at best.
+/// The multiple of its size to which a file may unpack. Compression reduces weights to a third at best.
 const MOST_TIMES: u64 = 16;
 
-/// Judges members until one is not whole. A member after the first one begins as `is_start` says of its first bytes, which
-/// may be cut off. Other bytes after a member are no part of the format: some programs refuse them, others pass over them.
-/// So it is with zeros, unless the programs of a format agree to take them for padding, as `has_padding` says.
+/// Judges members until one is not whole. `is_start` recognises the first bytes of a further member, which may be cut
+/// off. Other bytes after a member are not part of the format: some programs refuse them, others skip them. The same is
+/// true of zeros, unless `has_padding` states that the format's programs agree to skip them.
 pub(crate) fn completeness(
     source: &mut Source,
     has_padding: bool,
@@ -45,18 +45,17 @@ pub(crate) fn completeness(
     }
 }
 
-/// What a decoder reads. It keeps errors of reading, which decoders wrap into their own.
+/// The input of a decoder. It keeps errors of reading, because decoders wrap them into their own.
 pub(crate) struct Input<'a> {
     inner: Box<dyn BufRead + 'a>,
-    /// Read already, and not yet consumed.
+    /// Bytes that have been read but not consumed.
     ahead: Vec<u8>,
-    /// Whether more was asked for than there is.
+    /// Whether the decoder has asked for more bytes than there are.
     pub(crate) is_past_end: bool,
     error: Option<io::Error>,
 }
 
 impl Input<'_> {
-    /// Passes over zeros.
     fn skip_zeros(&mut self) -> io::Result<()> {
         loop {
             let buffer = self.fill_buf()?;
@@ -69,7 +68,7 @@ impl Input<'_> {
         }
     }
 
-    /// The next bytes, which stay unread.
+    /// Returns the next bytes without consuming them.
     fn peek(&mut self) -> io::Result<&[u8]> {
         let missing = MARK_BYTES.saturating_sub(self.ahead.len());
         self.inner.by_ref().take(missing as u64).read_to_end(&mut self.ahead)?;
@@ -112,16 +111,16 @@ impl BufRead for Input<'_> {
     }
 }
 
-/// Bytes that a file may unpack to. A few bytes may stand for terabytes, which take hours.
+/// The bytes to which a file may unpack. A few bytes may unpack to terabytes, which takes hours.
 pub(crate) struct Budget(u64);
 
 impl Budget {
-    /// Of a file: what a large checkpoint of zeros has, or some times as much as it takes up.
+    /// Returns the budget of a file: enough for a large checkpoint of zeros, or a multiple of the file's size.
     pub(crate) fn of(source: &Source) -> Self {
         Self(source.bytes.saturating_mul(MOST_TIMES).max(ALWAYS_UNPACKED))
     }
 
-    /// Whether so many more are within it.
+    /// Whether `bytes` more are within the budget. Subtracts them.
     pub(crate) fn has(&mut self, bytes: usize) -> bool {
         let left = self.0.checked_sub(bytes as u64);
         self.0 = left.unwrap_or_default();
@@ -129,11 +128,11 @@ impl Budget {
     }
 }
 
-/// Why a decoder was not read to its end.
+/// The reason why a decoder was not read to its end.
 pub(crate) enum Undrained {
-    /// What it says.
+    /// The decoder's error.
     Failed(io::Error),
-    /// There is more than a file may unpack to.
+    /// The file unpacks to more than it may.
     TooMuch,
 }
 
@@ -160,12 +159,12 @@ pub(crate) fn drain(mut decoder: impl Read, budget: &mut Budget) -> Result<(), U
     }
 }
 
-/// What it says of a file that the decoder has read to its end.
+/// Judges a file by whether its decoder can be read to its end.
 pub(crate) fn drained(decoder: impl Read, budget: &mut Budget) -> Completeness {
     drain(decoder, budget).map_or_else(Completeness::from, |()| Completeness::Whole)
 }
 
-/// Whether a member with this mark begins so, or begins so and is cut off in its mark.
+/// Whether a member with this mark begins so, or is cut off within its mark.
 pub(crate) fn begins(start: &[u8], mark: &[u8]) -> bool {
     start.starts_with(mark) || mark.starts_with(start)
 }

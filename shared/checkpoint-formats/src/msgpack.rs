@@ -1,4 +1,4 @@
-//! MessagePack, as Flax writes it: one value, whose parts state their lengths
+//! MessagePack as Flax writes it: one value whose parts state their lengths
 //! (<https://github.com/msgpack/msgpack/blob/master/spec.md>).
 
 use std::io;
@@ -7,7 +7,7 @@ use crate::Completeness;
 use crate::source::Source;
 use crate::walk::{self, Stop, Walk};
 
-/// Whether these bytes begin a map whose first key is a text, as Flax's states are.
+/// Whether these bytes begin a map whose first key is a text, as in Flax's states.
 pub(crate) fn looks_like(start: &[u8]) -> bool {
     let key = match start {
         [0x81..=0x8f, rest @ ..] => rest.first(),
@@ -20,17 +20,17 @@ pub(crate) fn looks_like(start: &[u8]) -> bool {
 
 pub(crate) fn completeness(source: &mut Source) -> io::Result<Completeness> {
     walk::judge(source, 0, |mut walk| {
-        // Each value takes a byte at least, so this loop is no longer than the file.
+        // Each value takes at least one byte, so this loop is no longer than the file.
         let mut missing = 1_u64;
         while missing > 0 {
             missing = (missing - 1).saturating_add(value(&mut walk)?);
         }
-        // Flax refuses more than one value, and other programs write several.
+        // Flax refuses more than one value, but other programs write several.
         if walk.is_at_end() { Ok(()) } else { Err(Stop::Unknown) }
     })
 }
 
-/// Passes over a value, and returns how many follow as its parts.
+/// Skips a value, and returns the number of values that follow as its parts.
 fn value(walk: &mut Walk<'_>) -> Result<u64, Stop> {
     let kind = walk.byte()?;
     let low = u64::from(kind & 0x0f);
@@ -41,7 +41,7 @@ fn value(walk: &mut Walk<'_>) -> Result<u64, Stop> {
         0xc4 | 0xd9 => (0, walk.big(1)?),
         0xc5 | 0xda => (0, walk.big(2)?),
         0xc6 | 0xdb => (0, walk.big(4)?),
-        // Extensions, Flax's arrays among them, have a byte for their type.
+        // Extensions, including Flax's arrays, have a byte for their type.
         0xc7 => (0, walk.big(1)? + 1),
         0xc8 => (0, walk.big(2)? + 1),
         0xc9 => (0, walk.big(4)? + 1),
@@ -54,7 +54,7 @@ fn value(walk: &mut Walk<'_>) -> Result<u64, Stop> {
         0xdd => (walk.big(4)?, 0),
         0xde => (2 * walk.big(2)?, 0),
         0xdf => (2 * walk.big(4)?, 0),
-        // The specification never uses this one.
+        // The specification never uses this byte.
         0xc1 => return Err(Stop::Torn),
         0x00..=0x7f | 0xc0 | 0xc2 | 0xc3 | 0xe0..=0xff => (0, 0),
     };

@@ -1,4 +1,4 @@
-//! NumPy's arrays: the header says the type and the shape
+//! NumPy's arrays: the header states the type and the shape
 //! (<https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html>).
 
 use std::io;
@@ -7,16 +7,16 @@ use crate::Completeness;
 use crate::pickle;
 use crate::source::{Source, little_endian};
 
-/// The longest header that is read: NumPy itself refuses those over 10 000 bytes unless told otherwise.
+/// The longest header that is read. By default NumPy itself refuses headers over 10 000 bytes.
 const MAX_HEADER_BYTES: u64 = 64 * 1024;
 
-/// How the data are stored.
+/// The form in which the data are stored.
 enum Data {
-    /// So many bytes.
+    /// The data have this number of bytes.
     Bytes(u64),
-    /// One pickle.
+    /// The data are one pickle.
     Pickle,
-    /// Structured types, and what is not known here.
+    /// The data have a structured type, or a type that is not known here.
     Other,
 }
 
@@ -47,7 +47,7 @@ pub(crate) fn completeness(source: &mut Source) -> io::Result<Completeness> {
     })
 }
 
-/// What `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }` describes.
+/// Returns the data that a header such as `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }` describes.
 fn data(header: &str) -> Data {
     let part = |start: &str, end: char| Some(header.split_once(start)?.1.split_once(end)?.0);
     let Some(kind) = part("'descr': '", '\'') else { return Data::Other };
@@ -58,7 +58,7 @@ fn data(header: &str) -> Data {
     let size = || {
         // Times have a unit after their size: `M8[ns]`.
         let digits = kind.get(1..)?.split('[').next()?;
-        // Characters have four bytes.
+        // A character takes four bytes.
         let unit = if kind.starts_with('U') { 4 } else { 1 };
         let shape = part("'shape': (", ')')?;
         let lengths = shape.split(',').map(str::trim).filter(|length| !length.is_empty());

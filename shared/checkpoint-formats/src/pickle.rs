@@ -6,36 +6,37 @@ use std::io::{self, BufRead, Read};
 use crate::Completeness;
 use crate::source::{Reader, Source};
 
-/// What `torch.save` writes first without zip, its pickled magic number
+/// The pickled magic number that `torch.save` writes first if it does not use zip
 /// (<https://github.com/pytorch/pytorch/blob/main/torch/serialization.py>, `_legacy_save`).
 const TORCH: &[u8] = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.";
-/// And how many pickles precede its tensors: magic number, version, system, object, keys.
+/// The number of pickles before the tensors of such a file: magic number, version, system, object, keys.
 const TORCH_PICKLES: u32 = 5;
-/// The class that `joblib` pickles before an array, whose bytes then stand between the operations
+/// The class that `joblib` pickles before an array, whose bytes are then between the operations
 /// (<https://github.com/joblib/joblib/blob/main/joblib/numpy_pickle.py>).
 const JOBLIB: &[u8] = b"NumpyArrayWrapper";
-/// The longest argument that is searched for it.
+/// The longest argument that is searched for `joblib`'s class.
 const NAME_BYTES: u64 = 64;
-/// An invalid operation before this offset shows another format that begins alike, not a lost page.
+/// The offset up to which an invalid operation means another format with the same beginning. A later one means a lost
+/// page.
 const SURE_AT: u64 = 16;
 
-/// What follows an operation's byte.
+/// The argument that follows an operation's byte.
 enum Argument {
-    /// So many bytes.
+    /// The argument has this number of bytes.
     Bytes(u64),
-    /// A length of so many bytes, and as many bytes as it says.
+    /// A length of this number of bytes, and then as many bytes as the length states.
     Counted(u64),
-    /// The length of the following frame, which must be there.
+    /// The length of the following frame, which must exist.
     Frame,
-    /// So many lines.
+    /// The argument is this number of lines.
     Lines(u32),
-    /// Nothing: the pickle ends.
+    /// There is no argument: the pickle ends.
     Stop,
-    /// No operation of any protocol.
+    /// The byte is no operation of any protocol.
     Invalid,
 }
 
-/// As `pickletools.opcodes` lists them.
+/// Returns the argument of an operation, as `pickletools.opcodes` lists it.
 fn argument(operation: u8) -> Argument {
     match operation {
         b'.' => Argument::Stop,
@@ -56,7 +57,7 @@ fn argument(operation: u8) -> Argument {
     }
 }
 
-/// What the pickles from `start` on say. Without `has_protocol`, the first is one of protocol 0 or 1, or no pickle.
+/// Judges the pickles from `start` on. Without `has_protocol`, the first is of protocol 0 or 1, or no pickle.
 pub(crate) fn completeness(source: &mut Source, start: u64, has_protocol: bool) -> io::Result<Completeness> {
     let is_torch = source.read_at(start, TORCH.len() as u64)? == TORCH;
     let has_hole = source.has_hole();
@@ -70,7 +71,7 @@ pub(crate) fn completeness(source: &mut Source, start: u64, has_protocol: bool) 
     if has_hole {
         return Ok(Completeness::Torn);
     }
-    // What follows a pickle may be anything; torch writes tensors there, without a length.
+    // Anything may follow a pickle; torch writes tensors there, without a length.
     let mut pickles = 1;
     while walk.reader.fill_buf()?.first() == Some(&0x80) && !(is_torch && pickles == TORCH_PICKLES) {
         if walk.pickle()? != Completeness::Whole {
@@ -91,13 +92,13 @@ struct Walk<'a> {
     at: u64,
     /// The file's length.
     bytes: u64,
-    /// Protocols 0 and 1 have no operations from 0x80 on, and none for bytes.
+    /// Whether the protocol is 0 or 1, which have no operations from 0x80 on, and none for bytes.
     is_old: bool,
     is_joblib: bool,
 }
 
 impl Walk<'_> {
-    /// One pickle, up to its STOP.
+    /// Reads one pickle up to its STOP.
     fn pickle(&mut self) -> io::Result<Completeness> {
         let mut frame_end = 0;
         loop {
@@ -119,14 +120,14 @@ impl Walk<'_> {
                 }
                 Argument::Lines(count) => self.lines(count)?,
             };
-            // An argument may not reach beyond the end.
+            // An argument must not reach beyond the end.
             let end = skipped.and_then(|count| self.at.checked_add(count)).filter(|end| *end <= self.bytes);
             let Some(end) = end else { return Ok(self.broken()) };
             self.skip(end - self.at)?;
         }
     }
 
-    /// The file ends too early. After an array of `joblib` that may be its bytes, read as operations.
+    /// Judges a file that ends too early. After an array of `joblib`, its bytes may have been read as operations.
     fn broken(&self) -> Completeness {
         if self.is_joblib { Completeness::Unknown } else { Completeness::Torn }
     }
@@ -135,7 +136,7 @@ impl Walk<'_> {
         if self.is_old || self.at - self.start <= SURE_AT { Completeness::Unknown } else { self.broken() }
     }
 
-    /// Passes over `count` lines; `None` where one has no end. Their content is not kept, except to know `joblib`.
+    /// Skips `count` lines; `None` if one has no end. Their content is only searched for `joblib`'s class.
     fn lines(&mut self, count: u32) -> io::Result<Option<u64>> {
         for _ in 0..count {
             self.is_joblib |= self.reader.fill_buf()?.starts_with(JOBLIB);
@@ -156,7 +157,7 @@ impl Walk<'_> {
         Ok(Some(0))
     }
 
-    /// Passes over `count` bytes that are there.
+    /// Skips `count` bytes, which must exist.
     fn skip(&mut self, count: u64) -> io::Result<()> {
         if count <= NAME_BYTES {
             let mut argument = Vec::new();
@@ -169,7 +170,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// A number of `size` bytes, up to eight; `None` at the end of the file.
+    /// Reads a number of `size` bytes, up to eight; `None` at the end of the file.
     fn number(&mut self, size: u64) -> io::Result<Option<u64>> {
         let mut number = 0;
         for place in 0..size {

@@ -10,12 +10,12 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use crate::Completeness;
 use crate::source::{Source, little_endian};
 
-/// The library refuses longer headers
+/// The longest header that the library accepts
 /// (<https://github.com/huggingface/safetensors/blob/main/safetensors/src/tensor.rs>, `MAX_HEADER_SIZE`).
 const MAX_HEADER_BYTES: u64 = 100_000_000;
 const LENGTH_BYTES: u64 = 8;
 
-/// Whether these are a plausible length and the beginning of a JSON object with a key.
+/// Whether these bytes are a plausible length and the beginning of a JSON object with a key.
 pub(crate) fn looks_like(start: &[u8]) -> bool {
     start.len() > 9 && start[8..].starts_with(b"{\"") && little_endian(&start[..8]) <= MAX_HEADER_BYTES
 }
@@ -32,7 +32,7 @@ pub(crate) fn completeness(source: &mut Source) -> io::Result<Completeness> {
     Ok(is_whole.into())
 }
 
-/// Where the last tensor of a header ends, counted from the header's end.
+/// The end of the last tensor of a header, relative to the header's end.
 struct End(u64);
 
 impl<'de> Deserialize<'de> for End {
@@ -46,7 +46,7 @@ struct Tensor {
     data_offsets: (u64, u64),
 }
 
-/// Reads a header without keeping it.
+/// A visitor that reads a header without storing it.
 struct Tensors;
 
 impl<'de> Visitor<'de> for Tensors {

@@ -6,21 +6,21 @@ use std::os::unix::fs::FileExt;
 
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// What the judgement of a file needs of the file system.
+/// The access to a file that its judgement needs.
 pub trait Content {
-    /// The file's length.
+    /// Returns the file's length.
     ///
     /// # Errors
-    /// Where the file system does not report it.
+    /// If the file system does not report it.
     fn bytes(&self) -> io::Result<u64>;
 
-    /// Reads from `offset` on; how many bytes, 0 at the end.
+    /// Reads from `offset` on. Returns the number of bytes read, which is 0 at the end.
     ///
     /// # Errors
-    /// Where the file cannot be read.
+    /// If the file cannot be read.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
 
-    /// Whether blocks before the file's end were never written. Where the file system does not say, no.
+    /// Whether blocks before the file's end were never written. False if the file system does not report it.
     fn has_hole(&self) -> bool;
 }
 
@@ -39,10 +39,9 @@ impl Content for File {
     }
 }
 
-/// A file, and its length when it was opened.
+/// A file, with its length when it was opened.
 pub(crate) struct Source {
     content: Box<dyn Content>,
-    /// Its length.
     pub(crate) bytes: u64,
 }
 
@@ -52,14 +51,14 @@ impl Source {
         Ok(Self { content, bytes })
     }
 
-    /// Up to `length` bytes at `offset`: fewer where the file ends.
+    /// Reads up to `length` bytes at `offset`; fewer if the file ends.
     pub(crate) fn read_at(&mut self, offset: u64, length: u64) -> io::Result<Vec<u8>> {
         let mut read = Vec::new();
         self.at(offset).take(length).read_to_end(&mut read)?;
         Ok(read)
     }
 
-    /// A reader with a buffer, from `offset` on.
+    /// Returns a buffered reader from `offset` on.
     pub(crate) fn reader(&mut self, offset: u64) -> Reader<'_> {
         BufReader::with_capacity(BUFFER_BYTES, self.at(offset))
     }
@@ -68,17 +67,16 @@ impl Source {
         Position { content: &*self.content, offset, bytes: self.bytes }
     }
 
-    /// Whether blocks before the file's end were never written: after a lost instance, pages that the kernel had not
-    /// written back. Formats without checksums do not show that in another way.
+    /// Whether blocks before the file's end were never written. After a lost instance, these are pages that the kernel
+    /// had not written back. Formats without checksums do not show that in another way.
     pub(crate) fn has_hole(&self) -> bool {
         self.content.has_hole()
     }
 }
 
-/// A reader with a buffer.
 pub(crate) type Reader<'a> = BufReader<Position<'a>>;
 
-/// A place in a file, from which it is read.
+/// A position in a file, from which it is read.
 pub(crate) struct Position<'a> {
     content: &'a dyn Content,
     offset: u64,
@@ -106,18 +104,18 @@ impl Seek for Position<'_> {
     }
 }
 
-/// A little-endian number; of more than eight bytes, the lowest eight.
+/// Returns a little-endian number. Of more than eight bytes, the lowest eight count.
 pub(crate) fn little_endian(bytes: &[u8]) -> u64 {
     bytes.iter().take(8).rev().fold(0, |number, byte| (number << 8) | u64::from(*byte))
 }
 
-/// A big-endian number of up to eight bytes.
+/// Returns a big-endian number of up to eight bytes.
 pub(crate) fn big_endian(bytes: &[u8]) -> u64 {
     bytes.iter().take(8).fold(0, |number, byte| (number << 8) | u64::from(*byte))
 }
 
-/// Whether an error came from the content and not from reading it.
+/// Whether an error is about the content, not about reading it.
 pub(crate) fn is_about_content(error: &io::Error) -> bool {
-    // An error of the operating system has its number; decoders make theirs without one.
+    // An error of the operating system has a number; decoders create errors without one.
     error.raw_os_error().is_none()
 }

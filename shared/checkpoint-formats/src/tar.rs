@@ -11,8 +11,8 @@ pub(crate) const BLOCK: u64 = 512;
 /// The longest extended header that is read for a member's size.
 const MAX_EXTENDED_BYTES: u64 = 1 << 20;
 
-/// Whether a file begins with a header: with the mark of `ustar`, or in a file so named, and a right checksum. A file of
-/// that name that is shorter than a header is one too.
+/// Whether a file begins with a header: one with the mark of `ustar`, or in a file of that ending one with a right
+/// checksum. A file of that ending which is shorter than a header counts too.
 pub(crate) fn is_tar(start: &[u8], ending: &str) -> bool {
     let is_named = ending == "tar";
     if (start.len() as u64) < BLOCK {
@@ -21,7 +21,8 @@ pub(crate) fn is_tar(start: &[u8], ending: &str) -> bool {
     (is_named || start[257..].starts_with(b"ustar")) && has_checksum(start)
 }
 
-/// The sum of the header's bytes, its own field as spaces. Old programs summed them as signed numbers.
+/// Whether the header's checksum is right: the sum of its bytes, with spaces in place of the checksum. Old programs
+/// summed signed bytes.
 fn has_checksum(header: &[u8]) -> bool {
     let Some(stated) = number(&header[148..156]).and_then(|stated| i64::try_from(stated).ok()) else { return false };
     let counted = || header.iter().enumerate().map(|(at, byte)| if (148..156).contains(&at) { b' ' } else { *byte });
@@ -29,7 +30,7 @@ fn has_checksum(header: &[u8]) -> bool {
         || counted().map(|byte| i64::from(byte.cast_signed())).sum::<i64>() == stated
 }
 
-/// Octal digits, or GNU's binary number after a first byte of 0x80.
+/// Reads octal digits, or GNU's binary number after a first byte of 0x80.
 fn number(field: &[u8]) -> Option<u64> {
     if field[0] & 0x80 != 0 {
         let (high, low) = field.split_at(field.len().saturating_sub(8));
@@ -42,13 +43,13 @@ fn number(field: &[u8]) -> Option<u64> {
 
 pub(crate) fn completeness(source: &mut Source) -> io::Result<Completeness> {
     let mut at = 0;
-    // What an extended header says of the next member's size.
+    // The size that an extended header states for the next member.
     let mut extended = None;
     let mut is_announced = false;
     loop {
         let header = source.read_at(at, BLOCK)?;
         if header.is_empty() && !is_announced {
-            // Python takes this for the end, but every writer ends with zeros: members may be missing.
+            // Python takes this for the end. But every writer ends with zeros, so members may be missing.
             return Ok(Completeness::Unknown);
         }
         if (header.len() as u64) < BLOCK {
@@ -65,7 +66,7 @@ pub(crate) fn completeness(source: &mut Source) -> io::Result<Completeness> {
         let size = match kind {
             // GNU's sparse members have more headers.
             b'S' => return Ok(Completeness::Unknown),
-            // Links, devices and folders have no content, whatever is stated.
+            // Links, devices and folders have no content, whatever the header states.
             b'1'..=b'6' => 0,
             _ if is_announced => size,
             _ => extended.unwrap_or(size),
@@ -75,7 +76,7 @@ pub(crate) fn completeness(source: &mut Source) -> io::Result<Completeness> {
         let Some(next) = next.filter(|next| *next <= source.bytes) else { return Ok(Completeness::Torn) };
         extended = match kind {
             b'x' | b'X' => stated_size(&source.read_at(content_at, size.min(MAX_EXTENDED_BYTES))?),
-            // A long name may stand between an extended header and its member.
+            // A long name may be between an extended header and its member.
             b'g' | b'L' | b'K' => extended,
             _ => None,
         };
@@ -83,7 +84,8 @@ pub(crate) fn completeness(source: &mut Source) -> io::Result<Completeness> {
     }
 }
 
-/// The size in the records of an extended header, each `LENGTH KEY=VALUE` and a line's end, the length that of all of it.
+/// Returns the size in the records of an extended header. Each record is `LENGTH KEY=VALUE` and a line end, and its
+/// length includes all of that.
 fn stated_size(mut records: &[u8]) -> Option<u64> {
     let mut size = None;
     loop {
@@ -99,7 +101,7 @@ fn stated_size(mut records: &[u8]) -> Option<u64> {
     }
 }
 
-/// After the first block of zeros there is nothing else, or a header in between was lost.
+/// Whether only zeros follow the first block of zeros. Otherwise a header before them was lost.
 fn only_zeros_follow(source: &mut Source, at: u64) -> io::Result<Completeness> {
     let mut reader = source.reader(at);
     let mut buffer = [0; BLOCK as usize];

@@ -11,15 +11,15 @@ use crate::source::Source;
 use crate::walk::{self, Stop, Walk};
 
 const FOOTER_BYTES: u64 = 48;
-/// Where the footer's mark stands, after two handles and padding.
+/// The offset of the mark in the footer, after two handles and padding.
 const MAGIC_AT: u64 = 40;
 const MAGIC: u64 = 0xdb47_7524_8b80_fb57;
-/// A block is followed by a byte for its compression, and a checksum.
+/// The bytes after a block: one for its compression, and a checksum.
 const BLOCK_END_BYTES: u64 = 5;
 
-/// Whether a table begins as every index does: with an empty key, and the number of shards.
+/// Whether a table begins like every index: with an empty key, and the number of shards.
 pub(crate) fn looks_like(start: &[u8]) -> bool {
-    // No prefix is shared, the key has no bytes, and so many bytes of a `BundleHeaderProto` follow.
+    // The entry shares no prefix, its key has no bytes, and the bytes of a `BundleHeaderProto` follow.
     matches!(start, [0, 0, 2..=0x7f, 0x08, 1..=0xff, ..])
 }
 
@@ -35,7 +35,7 @@ pub(crate) fn completeness(source: &mut Source) -> io::Result<Completeness> {
     })
 }
 
-/// Where a block ends of which the offset and the size follow.
+/// Reads the offset and the size of a block, and returns where the block ends.
 fn handle(walk: &mut Walk<'_>) -> Result<Option<u64>, Stop> {
     let (offset, size) = (walk.variable()?, walk.variable()?);
     Ok(offset.checked_add(size).and_then(|end| end.checked_add(BLOCK_END_BYTES)))

@@ -17,7 +17,7 @@ fn judged(name: &str, content: &[u8]) -> Completeness {
     completeness(&folder.path().join(name)).unwrap()
 }
 
-/// Truncations of these that end at a value or member are complete to the library too.
+/// Files whose truncation at the end of a value or member is complete for the library too.
 const MAY_END_EARLIER: [&str; 3] = ["log.jsonl", "model.txt", "two.gz"];
 
 fn check_truncation(name: &str, content: &[u8], torn_from: usize, length: usize) {
@@ -64,7 +64,7 @@ proptest! {
 fn a_tar_without_its_last_blocks_is_not_whole() {
     let content = tar_of(&tricky(700));
     let (members, size) = (content.len() - 1024, 512 + 1024);
-    // One block of zeros is the end to Python.
+    // Python takes one block of zeros for the end.
     assert_eq!(judged("a", &content), Completeness::Whole);
     assert_eq!(judged("a", &content[..members + 512]), Completeness::Whole);
     for length in 512..members {
@@ -74,7 +74,7 @@ fn a_tar_without_its_last_blocks_is_not_whole() {
     }
     assert_eq!(judged("a", &content[..members]), Completeness::Unknown);
     assert_eq!(judged("a.tar", &content[..100]), Completeness::Torn);
-    // An extended header's size is that of the next member, and without a member it is not complete.
+    // An extended header states the size of the next member, so it is not complete without one.
     let extended = tar_member(b'x', b"13 size=1030\n");
     let long = [extended.clone(), tar_header(b'0', 0), vec![1; 1030], vec![0; 506], vec![0; 1024]].concat();
     assert_eq!(judged("a", &long), Completeness::Whole);
@@ -140,7 +140,7 @@ fn compressed_files_may_have_several_members() {
 
 #[test]
 fn a_model_of_lightgbm_is_torn_inside_a_part() {
-    // From the end of the trees to the parameters, and after these.
+    // The lengths range from the end of the trees to the parameters, and from the end of these.
     let model = lightgbm_of();
     let text = str::from_utf8(&model).unwrap();
     let at = |part: &str| text.find(part).unwrap();
@@ -169,7 +169,7 @@ fn the_data_of_a_tensorflow_checkpoint_are_judged_by_its_index() {
         fs::write(&path, content).unwrap();
         completeness(&path).unwrap()
     };
-    // Without an index nothing is known, and with one that is cut off neither.
+    // Without an index, and with an index that is cut off, the result is unknown.
     assert_eq!(judge(&data), Completeness::Unknown);
     for length in 0..index.len() {
         fs::write(folder.path().join("ckpt-1.index"), &index[..length]).unwrap();
@@ -182,7 +182,7 @@ fn the_data_of_a_tensorflow_checkpoint_are_judged_by_its_index() {
         assert_eq!(judge(&data[..length]), Completeness::Torn, "{length}");
     }
     assert_eq!(judge(&[&data[..100], &[0; 50], &data[150..]].concat()), Completeness::Torn);
-    // Strange content of the index is no error.
+    // Invalid content of the index is no error.
     for at in 0..index.len() {
         for byte in [0, 1, 0x7f, 0x80, 0xff] {
             let mut strange = index.clone();
@@ -250,7 +250,7 @@ fn zeros_in_place_of_the_first_page_are_missing_parts() {
     let data = tricky(9000);
     let zip = zip_of(&data, false);
     let names = ["model.pt", "model.pth", "a.npz", "a.keras", "a.npy", "a.h5", "a.safetensors", "a.gz"];
-    // A zip archive is known by its end too, as in `pytorch_model.bin` and Lightning's `.ckpt`.
+    // A zip archive can also be recognised by its end, as in `pytorch_model.bin` and Lightning's `.ckpt`.
     let zips = [("pytorch_model.bin", zip.clone()), ("last.ckpt", zip.clone()), ("large.ckpt", zip_of(&data, true))];
     let any = names.into_iter().chain(["a.pkl", "a.joblib", "a.sqlite", "a.db"]).map(|name| (name, zip.clone()));
     for (name, whole) in any.chain(zips) {
@@ -259,7 +259,7 @@ fn zeros_in_place_of_the_first_page_are_missing_parts() {
             assert_eq!(judged(name, &lost), Completeness::Torn, "{name} without {length} bytes");
         }
     }
-    // Plain numbers, an empty archive, and a user block that was left as zeros.
+    // These are plain numbers, an empty archive, and a user block of zeros.
     for (name, content) in [("a.bin", vec![0; 4096]), ("a.ckpt", vec![0; 4096]), ("a.tar", vec![0; 10240])] {
         assert_eq!(judged(name, &content), Completeness::Unknown, "{name}");
     }
@@ -270,7 +270,7 @@ fn zeros_in_place_of_the_first_page_are_missing_parts() {
 fn a_hot_journal_restores_the_pages_that_it_has() {
     let journal = |stated, pages: &[u32]| journal_of(3, stated, pages);
     let cases = [
-        // The file has all pages; or the last one is in the journal, or in its second part, or in neither.
+        // The file has all pages; or the last one is in the journal, in its second part, or in neither.
         (1536, journal(1, &[1]), Completeness::Whole),
         (2 * 512, journal(2, &[1, 3]), Completeness::Whole),
         (2 * 512 + 9, journal(u32::MAX, &[1, 3]), Completeness::Whole),
@@ -278,14 +278,14 @@ fn a_hot_journal_restores_the_pages_that_it_has() {
         (2 * 512, two_parts(&journal(1, &[1]), &journal(0, &[3])), Completeness::Torn),
         (2 * 512, journal(1, &[1]), Completeness::Torn),
         (512, journal(2, &[1, 3]), Completeness::Torn),
-        // Fewer records than stated, and a header that is cut off.
+        // The journal has fewer records than stated, or a header that is cut off.
         (1536, journal(3, &[1, 2]), Completeness::Unknown),
         (1536, journal(1, &[1])[..900].to_vec(), Completeness::Unknown),
         (1536, journal(u32::MAX, &[1, 2])[..1500].to_vec(), Completeness::Unknown),
         (1536, journal(1, &[1])[..300].to_vec(), Completeness::Unknown),
-        // Another file decides.
+        // Another file decides whether the transaction was complete.
         (1536, [journal(1, &[1]), journal(1, &[1])[..8].to_vec()].concat(), Completeness::Unknown),
-        // It was committed.
+        // The transaction was committed.
         (1536, vec![0; 2000], Completeness::Whole),
         (1024, vec![0; 2000], Completeness::Torn),
         (1024, Vec::new(), Completeness::Torn),
@@ -305,7 +305,7 @@ fn a_log_has_the_pages_of_its_transactions() {
         let cases = [
             (2 * 512, log(&[(1, 0), (3, 3)]), Completeness::Whole),
             (2 * 512, log(&[(3, 0), (1, 3), (2, 0)]), Completeness::Whole),
-            // No transaction is complete, or not that with the last page.
+            // No transaction is complete, or not the one with the last page.
             (2 * 512, log(&[(1, 0), (3, 0)]), Completeness::Torn),
             (2 * 512, log(&[(1, 3), (3, 0)]), Completeness::Torn),
             (3 * 512, log(&[(1, 0)]), Completeness::Whole),
@@ -374,13 +374,13 @@ fn what_is_no_known_format_is_unknown() {
     for (name, content) in cases {
         assert_eq!(judged(name, content), Completeness::Unknown, "{name}");
     }
-    // Python's `gzip` passes over zeros after the last member.
+    // Python's `gzip` skips zeros after the last member.
     assert_eq!(judged("a.gz", &[gzip_of(b"a"), vec![0; 9]].concat()), Completeness::Whole);
     assert_eq!(judged("a.gz", &[gzip_of(b"a"), vec![1; 9]].concat()), Completeness::Unknown);
 }
 
 #[test]
 fn the_checksum_of_hdf5_is_that_of_its_author() {
-    // From lookup3.c, driver5.
+    // The value comes from driver5 in lookup3.c.
     assert_eq!(hdf5::checksum(b"Four score and seven years ago"), 0x1777_0551);
 }

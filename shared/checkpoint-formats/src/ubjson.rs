@@ -7,17 +7,17 @@ use crate::Completeness;
 use crate::source::Source;
 use crate::walk::{self, Stop, Walk};
 
-/// Deeper nesting is not followed. XGBoost's models have fewer than ten levels.
+/// The deepest nesting that is followed. XGBoost's models have fewer than ten levels.
 const MAX_DEPTH: usize = 64;
 
-/// An object or array that has begun.
+/// An object or array that has begun and not ended.
 struct Container {
     is_object: bool,
-    /// How many items are missing, where it was stated. Otherwise a mark ends it.
+    /// The number of missing items, if it was stated. Otherwise a mark ends the container.
     missing: Option<u64>,
 }
 
-/// Whether these bytes begin an object, and are not JSON.
+/// Whether these bytes begin an object in UBJSON, not in JSON.
 pub(crate) fn looks_like(start: &[u8]) -> bool {
     matches!(start, [b'{'] | [b'{', b'i' | b'U' | b'I' | b'l' | b'L' | b'}' | b'#' | b'$', ..])
 }
@@ -51,7 +51,7 @@ pub(crate) fn completeness(source: &mut Source) -> io::Result<Completeness> {
     })
 }
 
-/// Passes over a value of this kind, or begins a container.
+/// Skips a value of this kind, or begins a container.
 fn value(walk: &mut Walk<'_>, kind: u8, open: &mut Vec<Container>) -> Result<(), Stop> {
     match kind {
         b'S' | b'H' => {
@@ -71,7 +71,8 @@ fn value(walk: &mut Walk<'_>, kind: u8, open: &mut Vec<Container>) -> Result<(),
     }
 }
 
-/// What follows `{` or `[`: the kind of all items and their number, if any. `None` where this was all of it.
+/// Reads what follows `{` or `[`: the kind of all items and their number, if stated. `None` if the container ends
+/// there.
 fn begin(walk: &mut Walk<'_>, is_object: bool) -> Result<Option<Container>, Stop> {
     let mut next = walk.peek()?;
     let mut shared = None;
@@ -81,7 +82,7 @@ fn begin(walk: &mut Walk<'_>, is_object: bool) -> Result<Option<Container>, Stop
         next = walk.peek()?;
     }
     if next != b'#' {
-        // A kind for all items needs a number.
+        // A stated kind needs a stated number.
         let container = Container { is_object, missing: None };
         return if shared.is_none() { Ok(Some(container)) } else { Err(Stop::Torn) };
     }
@@ -90,7 +91,7 @@ fn begin(walk: &mut Walk<'_>, is_object: bool) -> Result<Option<Container>, Stop
     let count = length(walk, kind)?;
     match shared {
         None => Ok(Some(Container { is_object, missing: Some(count) })),
-        // XGBoost has numbers there, and only in arrays.
+        // XGBoost states kinds of numbers, and only in arrays.
         Some(kind) if !is_object => {
             walk.skip(count.checked_mul(size(kind)?).ok_or(Stop::Torn)?)?;
             Ok(None)
@@ -99,17 +100,17 @@ fn begin(walk: &mut Walk<'_>, is_object: bool) -> Result<Option<Container>, Stop
     }
 }
 
-/// A length, which is a number of this kind.
+/// Reads a length, which is a number of this kind.
 fn length(walk: &mut Walk<'_>, kind: u8) -> Result<u64, Stop> {
     match kind {
         b'i' | b'U' | b'I' | b'l' | b'L' => walk.big(u32::try_from(size(kind)?).unwrap_or_default()),
-        // Lost pages are zeros, and other bytes another dialect.
+        // Zeros are lost pages, and other bytes are another dialect.
         0 => Err(Stop::Torn),
         _ => Err(Stop::Unknown),
     }
 }
 
-/// The size of a value without a length.
+/// Returns the size of a value without a length.
 fn size(kind: u8) -> Result<u64, Stop> {
     match kind {
         b'Z' | b'N' | b'T' | b'F' => Ok(0),

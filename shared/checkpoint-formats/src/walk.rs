@@ -1,20 +1,20 @@
-//! Going through a file from part to part, without keeping what is passed over.
+//! Reads a file part by part, without storing skipped parts.
 
 use std::io::{self, BufRead};
 
 use crate::Completeness;
 use crate::source::{Reader, Source};
 
-/// The longest number of variable length.
+/// The most bytes of a number of variable length.
 const VARIABLE_BYTES: u32 = 10;
 
-/// Why a walk ends before the end of the format.
+/// The reason why a walk ends before the end of the format.
 pub(crate) enum Stop {
     /// The file cannot be read.
     Failed(io::Error),
     /// A part is missing.
     Torn,
-    /// Something is not known here.
+    /// The content is not known here.
     Unknown,
 }
 
@@ -24,7 +24,6 @@ impl From<io::Error> for Stop {
     }
 }
 
-/// A place in a file.
 pub(crate) struct Walk<'a> {
     reader: Reader<'a>,
     pub(crate) at: u64,
@@ -42,12 +41,11 @@ impl<'a> Walk<'a> {
         self.at >= self.bytes
     }
 
-    /// The next byte, which stays unread.
+    /// Returns the next byte without consuming it.
     pub(crate) fn peek(&mut self) -> Result<u8, Stop> {
         self.reader.fill_buf()?.first().copied().ok_or(Stop::Torn)
     }
 
-    /// The next byte.
     pub(crate) fn byte(&mut self) -> Result<u8, Stop> {
         let byte = self.peek()?;
         self.reader.consume(1);
@@ -55,17 +53,17 @@ impl<'a> Walk<'a> {
         Ok(byte)
     }
 
-    /// A little-endian number of `size` bytes, up to eight.
+    /// Reads a little-endian number of `size` bytes, up to eight.
     pub(crate) fn little(&mut self, size: u32) -> Result<u64, Stop> {
         (0..size).try_fold(0, |number, place| Ok(number | (u64::from(self.byte()?) << (8 * place))))
     }
 
-    /// A big-endian number of `size` bytes, up to eight.
+    /// Reads a big-endian number of `size` bytes, up to eight.
     pub(crate) fn big(&mut self, size: u32) -> Result<u64, Stop> {
         (0..size).try_fold(0, |number, _| Ok((number << 8) | u64::from(self.byte()?)))
     }
 
-    /// A number with seven bits in each byte, the lowest first, and the eighth bit where more follow
+    /// Reads a number with seven bits in each byte, the lowest first. The eighth bit is set if more bytes follow
     /// (<https://protobuf.dev/programming-guides/encoding/#varints>).
     pub(crate) fn variable(&mut self) -> Result<u64, Stop> {
         let mut number = 0;
@@ -79,7 +77,7 @@ impl<'a> Walk<'a> {
         Err(Stop::Torn)
     }
 
-    /// Passes over `count` bytes, which must be there.
+    /// Skips `count` bytes, which must exist.
     pub(crate) fn skip(&mut self, count: u64) -> Result<(), Stop> {
         let end = self.at.checked_add(count).filter(|end| *end <= self.bytes).ok_or(Stop::Torn)?;
         self.reader.seek_relative(i64::try_from(count).map_err(|_| Stop::Torn)?)?;
@@ -88,7 +86,8 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// What a walk through the file from `at` on says. One that comes to its end is whole, unless blocks were never written.
+/// Judges a file by a walk from `at` on. If the walk reaches its end, the file is whole, unless some blocks were never
+/// written.
 pub(crate) fn judge(
     source: &mut Source,
     at: u64,

@@ -10,7 +10,7 @@ use crate::members::{self, Undrained};
 use crate::source::Source;
 
 pub(crate) const MAGIC: &[u8] = b"\xfd7zXZ\0";
-/// Enough for the dictionary of `xz -9`, 64 MiB.
+/// The memory for the dictionary of `xz -9`, 64 MiB, and some more.
 const MAX_MEMORY_KB: u32 = 80 * 1024;
 
 pub(crate) fn completeness(source: &mut Source) -> io::Result<Completeness> {
@@ -18,7 +18,7 @@ pub(crate) fn completeness(source: &mut Source) -> io::Result<Completeness> {
     members::completeness(source, false, is_start, |input, budget| {
         match members::drain(XzReader::new_mem_limit(input, false, MAX_MEMORY_KB), budget) {
             Ok(()) => Completeness::Whole,
-            // A larger dictionary, or a filter that the decoder does not have.
+            // The dictionary is larger, or the decoder does not have the filter.
             Err(Undrained::Failed(error))
                 if matches!(error.kind(), ErrorKind::OutOfMemory | ErrorKind::Unsupported) =>
             {

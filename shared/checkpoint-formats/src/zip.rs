@@ -10,7 +10,7 @@ use crate::Completeness;
 use crate::members::{self, Budget, Undrained};
 use crate::source::{Reader, Source, is_about_content};
 
-/// The directory at the end lists every entry with its checksum.
+/// Judges an archive by the directory at its end, which lists every entry with its checksum.
 pub(crate) fn completeness(source: &mut Source) -> io::Result<Completeness> {
     let (bytes, mut budget) = (source.bytes, Budget::of(source));
     let mut archive = match ZipArchive::new(source.reader(0)) {
@@ -18,7 +18,7 @@ pub(crate) fn completeness(source: &mut Source) -> io::Result<Completeness> {
         Err(ZipError::Io(error)) if !is_about_content(&error) => return Err(error),
         Err(_) => return Ok(Completeness::Torn),
     };
-    // The directory belongs to an archive that begins further on: another one's entry, or one that was appended.
+    // The directory belongs to an archive that begins further on: to an entry, or to an appended archive.
     if archive.offset() != 0 {
         return Ok(Completeness::Unknown);
     }
@@ -32,7 +32,8 @@ pub(crate) fn completeness(source: &mut Source) -> io::Result<Completeness> {
     Ok(Completeness::Whole)
 }
 
-/// Reads one entry to its end, which compares its checksum. `packed` is the size of the entries so far, of so many `bytes`.
+/// Reads one entry to its end, which compares its checksum. `packed` is the size of the entries so far, and `bytes`
+/// that of the file.
 fn entry(
     archive: &mut ZipArchive<Reader<'_>>,
     index: usize,
@@ -41,12 +42,12 @@ fn entry(
 ) -> io::Result<Completeness> {
     let mut entry = match archive.by_index(index) {
         Ok(entry) => entry,
-        // A method that is not compiled in, or an encrypted entry: the directory is all that can be judged.
+        // The compression method is not supported, or the entry is encrypted. Only the directory can be judged.
         Err(ZipError::UnsupportedArchive(_)) => return Ok(Completeness::Whole),
         Err(ZipError::Io(error)) if !is_about_content(&error) => return Err(error),
         Err(_) => return Ok(Completeness::Torn),
     };
-    // Entries that share their bytes would be unpacked once for each of them.
+    // Otherwise entries that share their bytes would be unpacked once for each of them.
     *packed = packed.saturating_add(entry.compressed_size());
     if *packed > bytes {
         return Ok(Completeness::Unknown);

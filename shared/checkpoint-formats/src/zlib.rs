@@ -1,4 +1,4 @@
-//! Zlib, which `joblib` writes where it is told to compress: the checksum of the content stands at the end
+//! Zlib, which `joblib` writes with compression: the checksum of the content is at the end
 //! (<https://www.rfc-editor.org/rfc/rfc1950>, section 2.2).
 
 use std::io;

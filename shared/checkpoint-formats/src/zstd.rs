@@ -1,4 +1,4 @@
-//! Zstandard: frames of blocks, the last of which says so, and a checksum where the writer wants one
+//! Zstandard: frames of blocks, the last of which is marked, and a checksum if the writer adds one
 //! (<https://www.rfc-editor.org/rfc/rfc8878>, section 3.1).
 
 use std::io::{self, Read};
@@ -11,14 +11,14 @@ use crate::members::{self, Budget, Input};
 use crate::source::Source;
 
 const MAGIC: &[u8] = b"\x28\xb5\x2f\xfd";
-/// What follows the first byte, 0x50 to 0x5f, of a frame that decoders skip.
+/// The bytes after the first one, 0x50 to 0x5f, of a frame that decoders skip.
 const SKIPPED: &[u8] = b"\x2a\x4d\x18";
 /// The window of level 22, the highest one.
 const MAX_WINDOW_BYTES: u64 = 128 << 20;
-/// So much is decoded before it is dropped.
+/// The bytes that are decoded before they are dropped.
 const STEP_BYTES: usize = 1 << 20;
 
-/// Whether a file begins with a frame. LZ4 has the same skipped frames, so the name must be that of Zstandard for them.
+/// Whether a file begins with a frame. LZ4 has the same skippable frames, so these need the ending of Zstandard.
 pub(crate) fn has_magic(start: &[u8], ending: &str) -> bool {
     start.starts_with(MAGIC) || (matches!(ending, "zst" | "zstd") && is_skipped(start))
 }

@@ -1,4 +1,5 @@
-//! Compares the answers with what the libraries that trainings use refuse: files that they wrote and that were damaged.
+//! Compares the judgements with the files that the trainings' libraries refuse. The libraries wrote these files, some
+//! of which were damaged.
 //!
 //! `SPOTSWEEP_FORMATS_PYTHON` names a Python with these libraries; the test is skipped without it.
 
@@ -10,7 +11,7 @@ use std::process::Command;
 
 use spotsweep_checkpoint_formats::{Completeness, completeness};
 
-/// An item of what `formats/write.py` prints.
+/// An item of the output of `formats/write.py`.
 #[derive(serde::Deserialize)]
 struct Written {
     file: String,
@@ -19,7 +20,8 @@ struct Written {
     whole: bool,
 }
 
-/// Of one format: whole files, damaged ones that the library refuses, and those that it loads, by what was answered.
+/// The counts of one format by judgement: whole files, damaged ones that the library refuses, and damaged ones that it
+/// loads.
 type Counts = [[usize; 3]; 3];
 
 #[test]

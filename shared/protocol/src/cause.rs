@@ -1,23 +1,23 @@
-//! What an error says where it leaves the process: a log line, a function's answer, a record, a person's terminal.
+//! Formats errors that leave the process: in a log line, a function's answer, a record, or a person's terminal.
 //!
-//! The SDKs' errors name only their outermost kind ("service error", "dispatch failure"); what AWS said lies beneath.
+//! The SDKs' errors name only their outermost kind ("service error", "dispatch failure"). AWS's message is in a cause.
 
 use std::error::Error;
 use std::iter::successors;
 
 use crate::redact::redacted;
 
-/// Causes that are named; of more, the last one is the innermost.
+/// The most causes that are named. If there are more, the last one is the innermost.
 const MOST_CAUSES: usize = 12;
-/// Characters of each cause in one line. AWS's refusals name caller, action and resource within these; an encoded
-/// authorization message may follow.
+/// The most characters of each cause in one line. AWS's refusals name caller, action and resource within these; an
+/// encoded authorization message may follow.
 const MOST_CHARS: usize = 500;
 /// Headers and query parameters whose values AWS repeats in its answer to a wrong signature
 /// (<https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-troubleshooting.html>).
 const SECRETS: [&str; 2] = ["x-amz-security-token", "x-amz-signature"];
 
-/// An error and its causes, outermost first. A cause that repeats another one's text is left out, and so are the
-/// values of credentials.
+/// Returns the texts of an error and of its causes, outermost first. It leaves out a cause that repeats another text,
+/// and the values of credentials.
 pub fn causes(error: &dyn Error) -> Vec<String> {
     let mut named: Vec<String> = Vec::new();
     for cause in successors(Some(error), |&error| error.source()) {
@@ -33,7 +33,7 @@ pub fn causes(error: &dyn Error) -> Vec<String> {
     named
 }
 
-/// The same in one line of bounded length: at most 12 causes of 500 characters each.
+/// Returns the texts of [`causes`] in one line of bounded length: at most 12 causes of 500 characters each.
 pub fn chain(error: &dyn Error) -> String {
     let cut = |text: String| match text.char_indices().nth(MOST_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -42,7 +42,7 @@ pub fn chain(error: &dyn Error) -> String {
     causes(error).into_iter().map(cut).collect::<Vec<_>>().join(": ")
 }
 
-/// Each secret's value becomes `…`: it ends at a space, a quote or the next parameter.
+/// Replaces each secret's value by `…`. The value ends at a space, a quote or the next parameter.
 fn without_secrets(mut text: String) -> String {
     for name in SECRETS {
         let mut from = 0;
@@ -62,7 +62,7 @@ fn without_secrets(mut text: String) -> String {
 mod tests {
     use super::*;
 
-    /// An error that says this, and the one beneath.
+    /// An error with a text and a cause.
     #[derive(Debug, thiserror::Error)]
     #[error("{0}")]
     struct Layer(String, #[source] Option<Box<Layer>>);

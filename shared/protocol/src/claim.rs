@@ -1,4 +1,4 @@
-//! What the runner and `trial-claim` say to each other: one JSON request, one JSON reply.
+//! The requests of the runner to `trial-claim` and the replies, each one JSON document.
 //!
 //! Figures are cumulative over an attempt, so a lost, late or repeated report does no harm.
 
@@ -14,7 +14,8 @@ pub use reply::{
 };
 pub use request::{ClaimRequest, Found, Machine, Market, NoticeKind, Outputs, Request, Rollback, Seal, Task};
 
-/// The variable that tells a runner how many GPUs its job asks for; not set where it asks for none. Batch itself sets none.
+/// The variable with the number of GPUs that a job asks for; not set if it asks for none. Batch itself sets no such
+/// variable.
 pub const GPUS_VARIABLE: &str = "SPOTSWEEP_GPUS";
 
 /// One line of `trials.jsonl`.

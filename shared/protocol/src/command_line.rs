@@ -1,14 +1,14 @@
-//! The training command of one trial: W&B's macros filled in with its parameters.
+//! Expands the training command of one trial: fills in W&B's macros with its parameters.
 //!
-//! Follows W&B's agent (`wandb/wandb_agent.py`, `wandb/sdk/launch/sweeps/utils.py`), so that a script gets the
-//! arguments that it gets there, down to Python's way of writing values.
+//! It follows W&B's agent (`wandb/wandb_agent.py`, `wandb/sdk/launch/sweeps/utils.py`), so that a script gets the same
+//! arguments, including Python's way of writing values.
 
 use serde_json::{Map, Value};
 use thiserror::Error;
 
 use super::python::{display, dumps};
 
-/// Macros that stand for whole arguments. They must be elements of their own.
+/// Macros that become whole arguments. Each must be an element of its own.
 pub const MACROS: [&str; 11] = [
     "${env}",
     "${interpreter}",
@@ -23,10 +23,10 @@ pub const MACROS: [&str; 11] = [
     "${args_json_file}",
 ];
 
-/// Starts a macro that may stand anywhere in an element: `${envvar:NAME}`.
+/// The start of a macro that may be anywhere in an element: `${envvar:NAME}`.
 pub const ENVIRONMENT_MACRO: &str = "${envvar:";
 
-/// What every parameter's variable begins with.
+/// The prefix of every parameter's variable.
 pub const HP_PREFIX: &str = "HP";
 
 /// A command that cannot be filled in.
@@ -35,18 +35,18 @@ pub enum MacroError {
     /// The container does not have the variable.
     #[error("the command refers to ${{envvar:{0}}}, and the container has no environment variable {0}")]
     NoVariable(String),
-    /// The template was not made by this library, or by another version of it.
+    /// The template has a macro that this version does not know.
     #[error("the command has the unknown macro {0}")]
     UnknownMacro(String),
-    /// Nothing is left to run.
+    /// The command has no elements left.
     #[error("the command is empty once its macros are filled in")]
     Empty,
 }
 
-/// Fills the macros of `template` in with a trial's `parameters`.
+/// Fills in the macros of `template` with a trial's `parameters`.
 ///
-/// `environment` looks a variable up; `json_file` is the path of a file with the parameters as JSON. Unlike W&B,
-/// which passes the bare name of a missing variable on, a missing variable is an error.
+/// `environment` returns a variable's value, and `json_file` is the path of a file with the parameters as JSON. W&B
+/// passes the bare name of a missing variable on. Here a missing variable is an error.
 pub fn expand(
     template: &[String],
     parameters: &Map<String, Value>,
@@ -80,7 +80,7 @@ pub fn expand(
     if command.is_empty() { Err(MacroError::Empty) } else { Ok(command) }
 }
 
-/// One argument for each parameter: `name=value` after `prefix`.
+/// Returns one argument for each parameter: `name=value` after `prefix`.
 fn assignments<'p>(prefix: &'p str, parameters: &'p Map<String, Value>) -> impl Iterator<Item = String> + 'p {
     parameters.iter().map(move |(name, value)| format!("{prefix}{name}={}", display(value)))
 }
@@ -98,17 +98,18 @@ fn with_variables(element: &str, environment: &dyn Fn(&str) -> Option<String>) -
     Ok(filled)
 }
 
-/// The trial's parameters as environment variables: `learning_rate: 0.1` is `HP_LEARNING_RATE=0.1`.
+/// Returns the trial's parameters as environment variables: `learning_rate: 0.1` is `HP_LEARNING_RATE=0.1`.
 ///
-/// Upper case, every character outside `[A-Z0-9_]` becomes `_`, nested parameters are joined by `_`. Texts stand as
-/// they are, everything else as JSON. Of two parameters with one variable the later one is left out.
+/// Names are in upper case, every character outside `[A-Z0-9_]` becomes `_`, and nested parameters are joined by `_`.
+/// Texts are unchanged, and other values are JSON. If two parameters have the same variable, the later one is left out.
 pub fn hp_variables(parameters: &Map<String, Value>) -> Vec<(String, String)> {
     let mut variables = Vec::new();
     collect_variables(HP_PREFIX, parameters, &mut variables);
     variables
 }
 
-/// The variable of a parameter `name` in a group whose own variable is `prefix`; [`HP_PREFIX`] outside of groups.
+/// Returns the variable of a parameter `name` in a group with the variable `prefix`, which is [`HP_PREFIX`] outside of
+/// groups.
 pub fn nested_variable(prefix: &str, name: &str) -> String {
     let allowed = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
     format!("{prefix}_{}", name.chars().map(allowed).collect::<String>())

@@ -1,16 +1,17 @@
-//! Whether regular expressions compile, without the engines that run them. Functions check expressions and run none, and
-//! the engines would be a twentieth of a function's size.
+//! Checks whether regular expressions compile, without the engines that run them. The functions only check expressions,
+//! and the engines would be a twentieth of a function's size.
 
 use std::error::Error;
 
 use regex_automata::nfa::thompson::{BuildError, Compiler, Config, NFA, WhichCaptures};
 use regex_automata::util::syntax;
 
-/// The automaton of some expressions. Each engine of the crates `regex` and `globset` is built from it, and from the one
-/// that reads backwards (`Core::new` in regex-automata's `meta/strategy.rs`), so what compiles here compiles there.
+/// Compiles the automaton of some expressions. The engines of the crates `regex` and `globset` are built from it, and
+/// from the one that reads backwards (`Core::new` in regex-automata's `meta/strategy.rs`). So what compiles here
+/// compiles there.
 ///
 /// # Errors
-/// Why they do not compile: their syntax, or an automaton of more than `most_bytes`.
+/// Returns why they do not compile: the syntax, or an automaton of more than `most_bytes`.
 pub(crate) fn compile(expressions: &[&str], syntax: syntax::Config, most_bytes: usize) -> Result<NFA, String> {
     let automaton = |config: Config| {
         let config = config.utf8(syntax.get_utf8()).nfa_size_limit(Some(most_bytes)).shrink(false);
@@ -21,7 +22,7 @@ pub(crate) fn compile(expressions: &[&str], syntax: syntax::Config, most_bytes: 
     automaton(Config::new())
 }
 
-/// An error of the syntax shows the expression; its last line has the reason.
+/// Returns the reason of an error. A syntax error also shows the expression; its last line has the reason.
 fn reason(error: &BuildError) -> String {
     let text = error.source().map_or_else(|| error.to_string(), ToString::to_string);
     text.lines().last().unwrap_or_default().trim().trim_start_matches("error: ").to_owned()

@@ -1,4 +1,4 @@
-//! The error type of the programs that people run: what was being done, and why it did not work.
+//! The error type of the programs that people run: what was being done, and why it failed.
 
 use std::error::Error;
 use std::fmt;
@@ -8,10 +8,10 @@ use crate::cause::causes;
 
 /// Exit code of a command that ran and failed, and of an invalid sweep file.
 pub const FAILED: u8 = 1;
-/// Exit code of wrong usage, as clap has it; also of a file that cannot be read.
+/// Exit code of wrong usage, the same as clap's; also of a file that cannot be read.
 pub const USAGE: u8 = 2;
 
-/// What could not be done. Displays its causes too, each on its own line.
+/// A failed action with its causes. `Display` prints each cause on its own line.
 #[derive(Debug)]
 pub struct Failure {
     what: String,
@@ -20,17 +20,17 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A failure with exit code 1.
+    /// Returns a failure with exit code 1.
     pub fn new(what: impl Into<String>) -> Self {
         Self { what: what.into(), cause: None, exit: FAILED }
     }
 
-    /// A mistake of the caller: exit code 2.
+    /// Returns a failure of usage, with exit code 2.
     pub fn usage(what: impl Into<String>) -> Self {
         Self { exit: USAGE, ..Self::new(what) }
     }
 
-    /// Adds the error beneath.
+    /// Adds the cause.
     pub fn caused_by(self, cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self { cause: Some(cause.into()), ..self }
     }
@@ -51,9 +51,9 @@ impl fmt::Display for Failure {
 
 impl Error for Failure {}
 
-/// Says what was being done when something went wrong.
+/// Adds what was being done to an error.
 pub trait Context<T> {
-    /// Wraps the error; the words are only made when there is one.
+    /// Wraps the error. `what` is only called if there is one.
     fn context<W: Into<String>>(self, what: impl FnOnce() -> W) -> Result<T, Failure>;
 }
 

@@ -1,5 +1,5 @@
-//! Names that are derived, never drawn: the same upload gives the same sweep id, the same sweep
-//! the same job names, wherever and however often they are computed.
+//! Names that are derived, never random: the same upload always gives the same sweep id, and the same sweep the same
+//! job names.
 
 use std::fmt;
 use std::ops::Range;
@@ -7,23 +7,23 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// Largest array job that Batch takes (fact 18); a bigger sweep becomes several parts.
+/// The largest array job that Batch accepts (fact 18). A bigger sweep becomes several parts.
 pub const PART_TRIALS: u32 = 10_000;
 
-/// Prefix of every job name, so that one EventBridge rule selects this product's jobs.
+/// The prefix of every job name, so that one EventBridge rule selects this product's jobs.
 pub const JOB_NAME_PREFIX: &str = "spotsweep-";
 
-/// Characters of the file name that go into a sweep id.
+/// The characters of the file name that are part of a sweep id.
 const STEM_LENGTH: usize = 40;
 
-/// A sweep: one version of one dropped file. `<file name>-<12 hex digits>`.
+/// The id of a sweep, which is one version of one dropped file: `<file name>-<12 hex digits>`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SweepId(String);
 
 impl SweepId {
-    /// The id of one version of one object. `version` is S3's version id, or another value that
-    /// differs from one put to the next.
+    /// Derives the id of one version of one object. `version` is S3's version id, or another value that differs between
+    /// puts.
     pub fn derive(bucket: &str, key: &str, version: &str) -> Self {
         let mut digest = Sha256::new();
         for part in [bucket, key, version] {
@@ -34,7 +34,7 @@ impl SweepId {
         Self(format!("{}-{hash}", stem(key)))
     }
 
-    /// Reads an id back from a job name, a request or the command line.
+    /// Parses an id from a job name, a request or the command line.
     pub fn parse(text: &str) -> Option<Self> {
         let (stem, hash) = text.rsplit_once('-')?;
         let stem_fits = (1..=STEM_LENGTH).contains(&stem.len())
@@ -43,17 +43,17 @@ impl SweepId {
         (stem_fits && hash_fits).then(|| Self(text.to_owned()))
     }
 
-    /// The id as text.
+    /// Returns the id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Where everything of this sweep is collected: `results/<sweep>/`.
+    /// Returns the prefix of all results of this sweep: `results/<sweep>/`.
     pub fn results_prefix(&self) -> String {
         format!("results/{}/", self.0)
     }
 
-    /// Where one trial's outputs are collected: `results/<sweep>/trials/<index>/`.
+    /// Returns the prefix of one trial's outputs: `results/<sweep>/trials/<index>/`.
     pub fn trial_prefix(&self, index: u32) -> String {
         format!("results/{}/trials/{index}/", self.0)
     }
@@ -65,14 +65,14 @@ impl fmt::Display for SweepId {
     }
 }
 
-/// Reads `<sweep>/<index>`, which names a trial.
+/// Parses the name of a trial, `<sweep>/<index>`.
 pub fn trial_named(text: &str) -> Option<(SweepId, u32)> {
     let (sweep, index) = text.split_once('/')?;
     let is_plain = index == "0" || index.starts_with(|first: char| ('1'..='9').contains(&first));
     Some((SweepId::parse(sweep)?, index.parse().ok().filter(|index| is_plain && *index < MOST_TRIALS)?))
 }
 
-/// The file name without folders and `.yaml`, in the characters that Batch allows in a job name.
+/// Returns the file name without folders and `.yaml`, in the characters that Batch allows in a job name.
 fn stem(key: &str) -> String {
     let name = key.rsplit('/').next().unwrap_or(key);
     let name = name.strip_suffix(".yaml").or_else(|| name.strip_suffix(".yml")).unwrap_or(name);
@@ -86,42 +86,42 @@ fn stem(key: &str) -> String {
     if kept.is_empty() { "sweep".to_owned() } else { kept.to_owned() }
 }
 
-/// Most trials of a sweep: a name with a larger number is not of this product.
+/// The most trials of a sweep. A name with a larger number is not of this product.
 const MOST_TRIALS: u32 = 100_000;
-/// Most submissions of one trial: each has ten attempts, and a sweep file sets at most 255.
+/// The most submissions of one trial. Each has ten attempts, and a sweep file sets at most 255.
 const MOST_ROUNDS: u32 = 256;
 
-/// The name under which something is submitted: `spotsweep-<sweep>-<part>`, or `spotsweep-<sweep>-<index>r<round>` for
-/// one trial that goes on past Batch's ten attempts.
+/// The name of a submission: `spotsweep-<sweep>-<part>`, or `spotsweep-<sweep>-<index>r<round>` for one trial that goes
+/// on past Batch's ten attempts.
 ///
-/// SubmitJob has no client token (fact 1): the name is how a submission is found again.
+/// SubmitJob has no client token (fact 1), so a submission is found again by its name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct JobName {
     /// The sweep.
     pub sweep: SweepId,
-    /// What of it.
+    /// The part of the sweep that it runs.
     pub run: Run,
 }
 
-/// What one submission runs.
+/// The trials that one submission runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Run {
-    /// A part, from 0: trials `part * PART_TRIALS ..`.
+    /// The trials `part * PART_TRIALS ..` of a part, from 0.
     Part(u32),
-    /// One trial, again.
+    /// One trial again.
     Again {
-        /// Its index.
+        /// The trial's index.
         index: u32,
-        /// From 1: which submission of this trial beyond the first.
+        /// The number of this submission of the trial, from 1 for the first one after the array job.
         round: u32,
     },
 }
 
 impl JobName {
-    /// Reads a job name; `None` where it is not one of this product's.
+    /// Parses a job name; `None` if it is not one of this product's.
     pub fn parse(text: &str) -> Option<Self> {
         let (sweep, run) = text.strip_prefix(JOB_NAME_PREFIX)?.rsplit_once('-')?;
-        // `+1` and `01` are numbers too, but none that this product writes.
+        // `+1` and `01` are numbers too, but this product never writes them.
         let is_plain = |text: &str| text == "0" || text.starts_with(|first: char| ('1'..='9').contains(&first));
         let number = |text: &str, numbers: Range<u32>| {
             text.parse().ok().filter(|number| is_plain(text) && numbers.contains(number))
@@ -135,7 +135,7 @@ impl JobName {
         Some(Self { sweep: SweepId::parse(sweep)?, run })
     }
 
-    /// The index of its first trial.
+    /// Returns the index of its first trial.
     pub fn first_index(&self) -> u32 {
         match self.run {
             Run::Part(part) => part.saturating_mul(PART_TRIALS),
@@ -143,7 +143,7 @@ impl JobName {
         }
     }
 
-    /// Which submission of its trials it is, from 0.
+    /// Returns the number of the submission of its trials, from 0.
     pub fn round(&self) -> u32 {
         match self.run {
             Run::Part(_) => 0,
@@ -166,9 +166,9 @@ impl fmt::Display for JobName {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub struct JobId {
-    /// The id that SubmitJob answered.
+    /// The id that SubmitJob returned.
     pub parent: String,
-    /// The place in the array; absent for a plain job and for the parent itself.
+    /// The index in the array; absent for a plain job and for the parent itself.
     pub child: Option<u32>,
 }
 
@@ -196,7 +196,7 @@ impl fmt::Display for JobId {
     }
 }
 
-/// A job to describe, and whose it is: needed where Batch does not know it any more.
+/// A job to describe, with the sweep and the trial that it belongs to, in case Batch no longer has the job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DescribedJob {
     /// The sweep.

@@ -1,5 +1,5 @@
-//! What the runner and the control plane have in common: the requests of an attempt and their replies, ids, and the
-//! command line of a trial. The runner needs no other crate of this workspace.
+//! The types that the runner and the control plane share: the requests of an attempt and their replies, ids, and the
+//! command line of a trial. The runner's requests need no other crate of this workspace.
 
 pub mod cause;
 pub mod claim;

@@ -9,21 +9,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::expression;
 
-/// Patterns of a sweep file.
+/// The most patterns of a sweep file.
 pub const MOST_METRIC_PATTERNS: usize = 40;
-/// Bytes of a compiled pattern.
+/// The most bytes of a compiled pattern.
 const MOST_COMPILED_BYTES: usize = 1 << 20;
 
-/// Bytes of a metric's name.
+/// The most bytes of a metric's name.
 pub const MAX_METRIC_NAME: usize = 200;
 
-/// Whether a metric of this name is recorded. It gets to terminals, pages and tables, so it has no control characters.
-/// The runner writes those as escapes: see [`metric_name`].
+/// Whether a metric with this name can be recorded. The name is printed in terminals, pages and tables, so it has no
+/// control characters. The runner writes those as escapes: see [`metric_name`].
 pub fn is_metric_name(name: &str) -> bool {
     (1..=MAX_METRIC_NAME).contains(&name.len()) && !name.contains(char::is_control)
 }
 
-/// A name that a training has chosen, with control characters as escapes: `a\u{1b}b`, `a\tb`.
+/// Returns a name that a training has chosen, with control characters as escapes: `a\u{1b}b`, `a\tb`.
 pub fn metric_name(name: &str) -> Cow<'_, str> {
     if !name.contains(char::is_control) {
         return Cow::Borrowed(name);
@@ -32,17 +32,17 @@ pub fn metric_name(name: &str) -> Cow<'_, str> {
     Cow::Owned(name.chars().map(escaped).collect())
 }
 
-/// Where a value comes from, the least reliable first.
+/// The source of a value, the least reliable first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
-    /// A metric of the training data, or of the best epoch so far, where the name does not say so: `train accuracy: 0.9`,
-    /// `Best accuracy: 0.9`.
+    /// A metric of the training data, or of the best epoch so far, although the name does not state it: `train
+    /// accuracy: 0.9`, `Best accuracy: 0.9`.
     OfTraining,
-    /// A moving average, where the name does not say so: `EMA val_loss: 0.4`.
+    /// A moving average, although the name does not state it: `EMA val_loss: 0.4`.
     Smoothed,
-    /// A file that was there as a whole when it was first seen: it may be another program's, such as that of a
-    /// downloaded model.
+    /// A file that was complete when it was first read. It may be another program's, such as that of a downloaded
+    /// model.
     Found,
     /// A progress bar: rounded, and often a mean over a part of an epoch.
     ProgressBar,
@@ -52,7 +52,8 @@ pub enum Source {
     Text,
     /// A file in which each value has the time of its recording: TensorBoard, W&B.
     Recorded,
-    /// What was written for this: `name=value`, a JSON object, `$SPOTSWEEP_METRICS`, a pattern of the sweep file.
+    /// Text that was written for this purpose: `name=value`, a JSON object, `$SPOTSWEEP_METRICS`, a pattern of the
+    /// sweep file.
     #[default]
     Stated,
 }
@@ -62,8 +63,8 @@ impl Source {
         *self == Self::Stated
     }
 
-    /// Whether a rung counts its values: each is a report of its own, and a measure of the trained model. A progress bar
-    /// repeats its values.
+    /// Whether a rung counts its values: each is a report of its own, and a measure of the trained model. A progress
+    /// bar repeats its values, so it does not count.
     pub fn is_counted(self) -> bool {
         match self {
             Self::OfTraining | Self::Found | Self::ProgressBar => false,
@@ -75,41 +76,41 @@ impl Source {
 /// One metric's figures over an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Metric {
-    /// The newest value. NaN or infinite where the training has diverged.
+    /// The newest value. It is NaN or infinite if the training has diverged.
     #[serde(with = "crate::number")]
     pub last: f64,
     /// The step (as the training counts them) of the newest value.
     #[serde(with = "crate::number::optional", default)]
     pub step: Option<f64>,
-    /// The smallest finite value seen; NaN where there is none.
+    /// The smallest finite value so far; NaN if there is none.
     #[serde(with = "crate::number")]
     pub min: f64,
-    /// The largest finite value seen; NaN where there is none.
+    /// The largest finite value so far; NaN if there is none.
     #[serde(with = "crate::number")]
     pub max: f64,
-    /// The most reliable source so far: the bounds are its.
+    /// The most reliable source so far, to which the bounds belong.
     #[serde(default, skip_serializing_if = "Source::is_stated")]
     pub source: Source,
-    /// Another reading for the step of `last`, where two disagree: one of them may be of something else.
+    /// Another reading for the step of `last`, if two disagree. One of them may be of something else.
     #[serde(with = "crate::number::optional", default, skip_serializing_if = "Option::is_none")]
     pub other: Option<f64>,
 }
 
 impl Metric {
-    /// The figures of one value alone.
+    /// Returns the figures of one value.
     pub fn of(value: f64, step: Option<f64>, source: Source) -> Self {
         let bound = if value.is_finite() { value } else { f64::NAN };
         Self { last: value, step, min: bound, max: bound, source, other: None }
     }
 
-    /// These figures and those of a `newer` report. The newest value counts whatever its source is. What a less reliable
-    /// source says is another series, rounded or of a part of an epoch, so its bounds do not.
+    /// Merges these figures with those of a `newer` report. The newest value counts whatever its source is. A less
+    /// reliable source reports another series, rounded or of a part of an epoch, so its bounds do not count.
     #[must_use]
     pub fn and(self, newer: Self) -> Self {
         let Self { last, step, other, .. } = newer;
         match newer.source.cmp(&self.source) {
             Ordering::Less => Self { last, step, other, ..self },
-            // NaN gives way to a bound (`f64::min`).
+            // `f64::min` prefers a bound to NaN.
             Ordering::Equal => {
                 Self { last, step, other, min: self.min.min(newer.min), max: self.max.max(newer.max), ..self }
             }
@@ -128,16 +129,16 @@ pub struct MetricPattern {
     pub regex: String,
 }
 
-/// Why a pattern cannot be used: a clause.
+/// The reason why a pattern cannot be used, as a clause.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct UnusableRegex(String);
 
 impl MetricPattern {
-    /// Whether [`MetricPattern::compile`] takes the expression: the sweep file's validation asks this.
+    /// Checks that [`MetricPattern::compile`] accepts the expression, for the sweep file's validation.
     ///
     /// # Errors
-    /// As there.
+    /// As [`MetricPattern::compile`].
     pub fn check(&self) -> Result<(), UnusableRegex> {
         let automaton = expression::compile(&[&self.regex], syntax::Config::new(), MOST_COMPILED_BYTES);
         if automaton.map_err(UnusableRegex)?.group_info().explicit_slot_len() == 0 {
@@ -149,7 +150,7 @@ impl MetricPattern {
     /// Compiles the expression, on the instance.
     ///
     /// # Errors
-    /// Where it cannot be compiled, and where it has no group.
+    /// If it cannot be compiled, or if it has no group.
     pub fn compile(&self) -> Result<Regex, UnusableRegex> {
         self.check()?;
         let built = RegexBuilder::new(&self.regex).size_limit(MOST_COMPILED_BYTES).build();
@@ -165,7 +166,7 @@ mod tests {
 
     use super::*;
 
-    /// Of expressions: complete ones, halves, and some that grow beyond the limit together.
+    /// Parts of expressions: complete ones, halves, and some that together exceed the limit.
     const PARTS: &[&str] = &[
         "a", "é", ".", "|", "*", "+?", "(", ")", "(?:", "(?i)", "(?x)", "(?-u)", "(?P<x>", "(?=", "[", "]", "[^a-f]",
         "{2}", "{2,", "{500}", "{900,}", r"\\", r"\b", r"\B", r"\d", r"\w{40}", r"\pL", r"\p{Lu}", r"\1", r"\xff", "^",

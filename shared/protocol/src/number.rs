@@ -1,8 +1,8 @@
-//! Numbers that JSON or DynamoDB cannot hold, as texts: `"NaN"`, `"inf"`, `"-inf"`, `"1e200"`.
+//! Serializes numbers that JSON or DynamoDB cannot hold as texts: `"NaN"`, `"inf"`, `"-inf"`, `"1e200"`.
 //!
-//! JSON has no NaN and no infinity (RFC 8259, section 6). DynamoDB's numbers reach from 1e-130 to below 1e126
+//! JSON has no NaN and no infinity (RFC 8259, section 6). DynamoDB's numbers range from 1e-130 to below 1e126
 //! (<https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/HowItWorks.NamingRulesDataTypes.html>), and a put
-//! with another one fails as a whole. A training's metric may be any of them.
+//! with any other number fails as a whole. A training's metric may be any of them.
 
 use std::fmt;
 
@@ -11,15 +11,15 @@ use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// What DynamoDB holds, besides zero.
+/// The numbers that DynamoDB holds, besides zero.
 const STORED: std::ops::Range<f64> = 1e-130..1e126;
 
-/// Whether DynamoDB holds the number as one: 0, or 1e-130 to below 1e126 with either sign.
+/// Whether DynamoDB can hold the number: 0, or 1e-130 to below 1e126 with either sign.
 pub fn is_stored(value: f64) -> bool {
     value == 0.0 || STORED.contains(&value.abs())
 }
 
-/// The text in place of a number; `None` for one that is held as it is.
+/// Returns the text in place of a number; `None` if the number can be held.
 fn text(value: f64) -> Option<String> {
     if is_stored(value) {
         None
@@ -30,12 +30,12 @@ fn text(value: f64) -> Option<String> {
     }
 }
 
-/// As JSON.
+/// Returns the number as JSON.
 pub fn to_json(value: f64) -> Value {
     text(value).map_or_else(|| json!(value), Value::from)
 }
 
-/// For `#[serde(with)]`.
+/// Serializes a number, for `#[serde(with)]`.
 ///
 /// # Errors
 /// Those of the serializer.
@@ -46,10 +46,10 @@ pub fn serialize<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::
     }
 }
 
-/// For `#[serde(with)]`.
+/// Deserializes a number, for `#[serde(with)]`.
 ///
 /// # Errors
-/// What is neither a number nor the text of one.
+/// If the value is neither a number nor the text of one.
 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     deserializer.deserialize_any(AnyNumber)
 }
@@ -84,12 +84,12 @@ impl Visitor<'_> for AnyNumber {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Number(#[serde(with = "self")] pub f64);
 
-/// The same for a number that may be missing.
+/// Serializes numbers that may be missing.
 pub mod optional {
     use serde::de::{Deserialize, Deserializer};
     use serde::ser::Serializer;
 
-    /// For `#[serde(with)]`.
+    /// Serializes a number or null, for `#[serde(with)]`.
     ///
     /// # Errors
     /// Those of the serializer.
@@ -100,10 +100,10 @@ pub mod optional {
         }
     }
 
-    /// For `#[serde(with)]`.
+    /// Deserializes a number or null, for `#[serde(with)]`.
     ///
     /// # Errors
-    /// What is neither a number, nor the text of one, nor null.
+    /// If the value is neither a number, nor the text of one, nor null.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
         Ok(Option::<super::Number>::deserialize(deserializer)?.map(|number| number.0))
     }

@@ -1,5 +1,5 @@
-//! The sweep file's `outputs`: which paths a list of patterns fits. The sweep file's validation checks patterns here, and
-//! the runner compiles them.
+//! The patterns in the sweep file's `outputs`, and the paths that they match. The sweep file's validation checks
+//! patterns here, and the runner compiles them.
 
 mod filter;
 
@@ -11,32 +11,32 @@ use regex_automata::util::syntax;
 use crate::expression;
 pub use filter::Filter;
 
-/// Patterns in a list.
+/// The most patterns in a list.
 pub const MOST_PATTERNS: usize = 100;
 
-/// Bytes of a pattern: a key of S3 has no more, so a longer pattern fits nothing.
+/// The most bytes of a pattern. An S3 key has no more, so a longer pattern matches nothing.
 pub const LONGEST_PATTERN: usize = 1024;
 
-/// Bytes of a compiled list: `globset`'s own limit.
+/// The most bytes of a compiled list: `globset`'s own limit.
 const MOST_COMPILED_BYTES: usize = 10 << 20;
 
-/// The paths that a list of patterns fits.
+/// The paths that a list of patterns matches.
 #[derive(Debug, Clone, Default)]
 pub struct Paths(GlobSet);
 
 impl Paths {
-    /// Whether a path is one of them.
+    /// Whether a path matches.
     pub fn have(&self, path: &str) -> bool {
         self.0.is_match(path)
     }
 }
 
-/// Why patterns cannot be used.
+/// The reason why patterns cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct Unusable {
-    /// The place of the pattern in the list, from 0; absent where the list as a whole is too much.
+    /// The index of the pattern in the list, from 0; absent if the whole list is too large.
     pub place: Option<usize>,
-    /// What is wrong with it.
+    /// The reason, as a clause.
     pub reason: String,
 }
 
@@ -49,12 +49,12 @@ impl fmt::Display for Unusable {
     }
 }
 
-/// Whether [`compile`] takes the patterns: the sweep file's validation asks this. Here they are one automaton, and
-/// `globset` makes several of them, so a list of 100 patterns with hundreds of special characters each may compile all
-/// the same.
+/// Checks that [`compile`] accepts the patterns, for the sweep file's validation. The check builds one automaton, but
+/// `globset` builds several. So a list of 100 patterns with hundreds of special characters each may compile although
+/// the check refuses it.
 ///
 /// # Errors
-/// As there.
+/// As [`compile`].
 pub fn check(patterns: &[String]) -> Result<(), Unusable> {
     let globs = globs(patterns)?;
     let expressions: Vec<&str> = globs.iter().map(Glob::regex).collect();
@@ -62,11 +62,12 @@ pub fn check(patterns: &[String]) -> Result<(), Unusable> {
     expression::compile(&expressions, syntax, MOST_COMPILED_BYTES).map(drop).map_err(whole)
 }
 
-/// As `.gitignore` reads them: a pattern with a slash begins at the storage folder, one without fits a name at any depth;
-/// `*` stops at a slash, `**` does not, and a folder's name stands for everything in it.
+/// Compiles patterns with the meaning that they have in `.gitignore`: a pattern with a slash begins at the storage
+/// folder, and one without matches a name at any depth. `*` stops at a slash, `**` does not, and a folder's name
+/// matches everything in it.
 ///
 /// # Errors
-/// The first pattern that cannot be compiled, or more patterns than a list may have.
+/// Returns the first pattern that cannot be compiled, or refuses more patterns than a list may have.
 pub fn compile(patterns: &[String]) -> Result<Paths, Unusable> {
     let mut set = GlobSetBuilder::new();
     for glob in globs(patterns)? {
@@ -95,12 +96,12 @@ fn globs(patterns: &[String]) -> Result<Vec<Glob>, Unusable> {
     Ok(globs)
 }
 
-/// Of the list as a whole.
+/// Returns an error of the list as a whole.
 fn whole(reason: String) -> Unusable {
     Unusable { place: None, reason }
 }
 
-/// The library's words for a pattern; for its engine's own errors the first line, since these show the expression.
+/// Returns the library's text for an error. Errors of its engine show the expression, so only their first line is used.
 fn said(kind: &ErrorKind) -> String {
     kind.to_string().lines().next().unwrap_or_default().to_owned()
 }
@@ -114,7 +115,7 @@ mod tests {
 
     use super::*;
 
-    /// Of patterns: complete ones and halves.
+    /// Parts of patterns: complete ones and halves.
     const PARTS: &[&str] = &[
         "a", "é", ".pt", "/", "*", "**", "**/", "?", "[", "]", "[!a-f]", "[z-a]", "{", "}", "{a,b/*}", ",", "\\", "./",
     ];

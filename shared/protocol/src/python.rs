@@ -1,10 +1,10 @@
-//! Values as Python's `str()` writes them: what a script's `argparse` gets from W&B.
+//! Writes values as Python's `str()` does, because a script's `argparse` gets them from W&B in that form.
 
 use std::fmt::Write as _;
 
 use serde_json::{Number, Value};
 
-/// `str(value)`: texts as they are, `True`, `None`, `1e-05`, `[1, 'a']`.
+/// Returns `str(value)`: texts unchanged, `True`, `None`, `1e-05`, `[1, 'a']`.
 pub fn display(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -28,10 +28,11 @@ fn repr(value: &Value) -> String {
     }
 }
 
-/// Python's `repr(float)`: the shortest digits that read back, an exponent below 1e-4 and from 1e16.
+/// Returns Python's `repr(float)`: the shortest digits that read back as the number, with an exponent below 1e-4 and
+/// from 1e16.
 fn number_repr(number: &Number) -> String {
     let Some(value) = number.as_f64().filter(|_| number.is_f64()) else { return number.to_string() };
-    // `{:e}` gives the shortest digits as well: d.ddde±x.
+    // `{:e}` also gives the shortest digits: d.ddde±x.
     let scientific = format!("{value:e}");
     let Some((mantissa, exponent)) = scientific.split_once('e') else { return scientific };
     let exponent: i32 = exponent.parse().unwrap_or(0);
@@ -43,7 +44,7 @@ fn number_repr(number: &Number) -> String {
     format!("{mantissa}e{sign}{:02}", exponent.abs())
 }
 
-/// Python's `repr(str)`: single quotes unless the text has some and no double quotes.
+/// Returns Python's `repr(str)`: in single quotes, unless the text has single quotes and no double quotes.
 fn text_repr(text: &str) -> String {
     let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
     let mut written = String::from(quote);
@@ -68,7 +69,7 @@ fn text_repr(text: &str) -> String {
     written
 }
 
-/// `json.dumps(value)`: a space after `,` and `:`, floats as `repr` writes them, nothing beyond ASCII.
+/// Returns `json.dumps(value)`: a space after `,` and `:`, floats as `repr` writes them, and only ASCII.
 pub fn dumps(value: &Value) -> String {
     match value {
         Value::Null | Value::Bool(_) => value.to_string(),
@@ -86,7 +87,7 @@ pub fn dumps(value: &Value) -> String {
 fn ascii_json(text: &str) -> String {
     let mut written = String::new();
     for c in Value::from(text).to_string().chars() {
-        // U+007F is ASCII, and Python escapes it all the same.
+        // U+007F is ASCII, but Python escapes it.
         if c.is_ascii() && c != '\u{7f}' {
             written.push(c);
             continue;
@@ -104,7 +105,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// Expected values from CPython 3.12.
+    /// The expected values come from CPython 3.12.
     #[test]
     fn values_read_as_python_writes_them() {
         let cases = [
@@ -129,7 +130,7 @@ mod tests {
         }
     }
 
-    /// Expected texts from CPython 3.12.
+    /// The expected texts come from CPython 3.12.
     #[test]
     fn json_reads_as_python_writes_it() {
         let cases = [

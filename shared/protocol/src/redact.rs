@@ -1,30 +1,30 @@
-//! No page, record or message shows the credentials that a URL may carry, such as `code.git` of a sweep file. Only what
-//! fetches from the URL has them: the grant of an attempt, and the sweep file itself.
+//! Removes the credentials that a URL may carry, such as `code.git` of a sweep file, from pages, records and messages.
+//! Only the grant of an attempt, which fetches from the URL, and the sweep file itself have them.
 //!
-//! A text that was parsed is a URL as a whole: [`credentials`] finds what is secret in it, however odd its
-//! characters are, and [`Secrets`] hides the same in any other text. In a text of which nothing is known, such as a line
-//! of a log, [`redacted`] looks for URLs by their form.
+//! A text that was parsed is a URL as a whole: [`credentials`] finds the secrets in it, whatever characters it has, and
+//! [`Secrets`] hides them in any other text. In an unknown text, such as a line of a log, [`redacted`] finds URLs by
+//! their form.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// Stands for credentials.
+/// The text in place of credentials.
 pub const HIDDEN: &str = "***";
-/// Bytes of a password that is hidden wherever it is. A shorter one is hidden where it stands in its URL.
+/// The shortest password, in bytes, that is hidden wherever it occurs. A shorter one is hidden only in its URL.
 const LEAST_PASSWORD: usize = 4;
-/// The same of a user name, which may be a token, and of a value in a query: shorter ones are words.
+/// The same limit for a user name, which may be a token, and for a value in a query. Shorter ones are words.
 const LEAST_TOKEN: usize = 8;
 
-/// Where the credentials are in a text that is one URL, or an address as ssh takes it (`user@host:path`): user name and
-/// password, and the values of a query. Where it is not clear which `@` ends a password, it is the last one.
+/// Returns the places of the credentials in a text that is one URL, or an address as ssh takes it (`user@host:path`):
+/// user name and password, and the values of a query. If several `@` may end a password, the last one does.
 pub fn credentials(text: &str) -> Vec<Range<usize>> {
     let (last, first) = (text.rfind('@'), text.find("://"));
     let is_of_scheme = |letter: char| letter.is_ascii_alphanumeric();
     let head = first.map_or(text, |scheme| text[..scheme].trim_end_matches(is_of_scheme));
     let mut found = Vec::new();
     found.extend(head.rfind('@').filter(|at| head[..*at].contains(':')).map(|at| 0..at));
-    // A mirror has another URL in its path.
+    // A mirror's URL has another URL in its path.
     let mut next = first;
     while let Some(scheme) = next {
         let start = scheme + "://".len();
@@ -42,7 +42,7 @@ pub fn credentials(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// The values of a query or a fragment that begins after so many bytes.
+/// Returns the values of a query or a fragment that begins after `after` bytes.
 fn query(text: &str, after: usize) -> Vec<Range<usize>> {
     let Some(first) = text[after..].find(['?', '#']) else { return Vec::new() };
     let mut at = after + first + 1;
@@ -55,7 +55,7 @@ fn query(text: &str, after: usize) -> Vec<Range<usize>> {
     values
 }
 
-/// A text that is one URL, without its credentials: `https://***@host/`.
+/// Returns a text that is one URL without its credentials: `https://***@host/`.
 pub fn shown(url: &str) -> String {
     let mut clean = String::new();
     let mut from = 0;
@@ -67,26 +67,26 @@ pub fn shown(url: &str) -> String {
     clean + &url[from..]
 }
 
-/// The credentials of URLs, to be hidden in whatever text may repeat them.
+/// The credentials of URLs, to hide them in any text that may repeat them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Secrets(Vec<String>);
 
 impl Secrets {
-    /// Those of a text that is one URL.
+    /// Returns the credentials of a text that is one URL.
     pub fn of(url: &str) -> Self {
         let mut secrets = Self::default();
         secrets.add(url);
         secrets
     }
 
-    /// Adds those of another one.
+    /// Adds the credentials of another URL.
     pub fn add(&mut self, url: &str) {
         let mut found: BTreeSet<String> = BTreeSet::new();
         for range in credentials(url) {
             let whole = &url[range.clone()];
             let is_user = url[range.end..].starts_with('@');
             let (name, password) = if is_user { whole.split_once(':').unwrap_or((whole, "")) } else { (whole, "") };
-            // Git takes a part of an odd password for a host or a path, and names that.
+            // Git may take a part of an odd password for a host or a path, and print that.
             let pieces = password.split(['@', '/', '?', '#', ':']).map(|piece| (piece, LEAST_PASSWORD));
             let parts = [(whole, LEAST_TOKEN), (name, LEAST_TOKEN), (password, LEAST_PASSWORD)];
             for (part, _) in parts.into_iter().chain(pieces).filter(|(part, least)| part.len() >= *least) {
@@ -100,12 +100,12 @@ impl Secrets {
             }
         }
         self.0.extend(found.into_iter().filter(|secret| secret.len() >= LEAST_PASSWORD));
-        // A secret may be a part of another one.
+        // Longer secrets come first, because one may be a part of another.
         self.0.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         self.0.dedup();
     }
 
-    /// The text without them, and without the credentials of other URLs in it.
+    /// Returns the text without these credentials, and without the credentials of other URLs in it.
     pub fn hide(&self, text: &str) -> String {
         let mut clean = text.to_owned();
         for secret in &self.0 {
@@ -130,8 +130,8 @@ fn percent_decoded(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The text without the credentials of URLs in it: `https://ana:secret@host/` becomes `https://***@host/`. The slashes
-/// may be escaped, as JSON and YAML allow it.
+/// Returns the text without the credentials of URLs in it: `https://ana:secret@host/` becomes `https://***@host/`. The
+/// slashes may be escaped, as JSON and YAML allow.
 pub fn redacted(text: &str) -> Cow<'_, str> {
     let mut clean = String::new();
     let mut rest = text;
@@ -149,7 +149,7 @@ pub fn redacted(text: &str) -> Cow<'_, str> {
     if clean.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(without_queries(&(clean + rest))) }
 }
 
-/// The text without the values of queries, such as `token=…`, of the URLs in it.
+/// Returns the text without the values of queries, such as `token=…`, in its URLs.
 fn without_queries(text: &str) -> String {
     let mut clean = String::new();
     for word in text.split_inclusive(|letter: char| letter.is_whitespace() || "'\"`<>".contains(letter)) {
@@ -168,7 +168,7 @@ fn without_queries(text: &str) -> String {
     clean
 }
 
-/// Where the first authority of a URL begins, which is where a user name would.
+/// Returns where the first authority of a URL begins, which is where a user name would be.
 fn authority(text: &str) -> Option<usize> {
     text.match_indices(':').find_map(|(at, _)| {
         let slash = |text: &'_ str| text.strip_prefix('\\').unwrap_or(text).strip_prefix('/').map(str::len);
@@ -178,8 +178,8 @@ fn authority(text: &str) -> Option<usize> {
     })
 }
 
-/// A path, blank or line ends the authority, and so does a quote that ends a text. An `@` in a path is none of
-/// credentials.
+/// Returns where the authority ends: at a path, a blank, a line end, or a quote that ends a text. An `@` in a path
+/// belongs to no credentials.
 fn ends_authority(text: &str) -> usize {
     let ends = |(at, letter): &(usize, char)| match letter {
         '/' => true,
@@ -225,7 +225,7 @@ mod tests {
         }
     }
 
-    /// Of a URL that was parsed, whatever its letters are.
+    /// The URL was parsed, so any characters are hidden.
     const PARSED: [(&str, &str); 15] = [
         ("https://ana:s3cr3tpw@git.example/a.git", "https://***@git.example/a.git"),
         ("https://s3cr3tpw@git.example", "https://***@git.example"),

@@ -1,20 +1,20 @@
 //! Rungs: the points of a training at which trials of a sweep are compared, for early stopping.
 //!
-//! The runner counts, because only it sees every value: it notes the metric at each rung and repeats all rungs with
+//! The runner counts them, because only it gets every value. It notes the metric at each rung and repeats all rungs in
 //! every report, so that a lost report loses none.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// What a rung counts.
+/// The unit in which rungs are counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Unit {
-    /// Finite values of the metric that the training has logged, as W&B counts them.
+    /// The finite values of the metric that the training has logged, as W&B counts them.
     #[default]
     Reports,
-    /// The step that stands with a value: `step`, `global_step`, or else `epoch`.
+    /// The step that was logged with a value: `step`, `global_step`, or else `epoch`.
     Step,
 }
 
@@ -30,29 +30,29 @@ pub struct Rung {
 }
 
 impl Rung {
-    /// Whether all of it can be compared and stored: DynamoDB's numbers end at 1E126.
+    /// Whether the figures can be compared and stored. DynamoDB's numbers end at 1E126.
     pub fn is_usable(&self) -> bool {
         [self.value, self.best, self.mean].iter().all(|value| value.abs() < 1e125)
     }
 }
 
-/// A trial's rungs, by their step. The first value that reaches a rung decides its figures.
+/// A trial's rungs by their step. The first value that reaches a rung decides its figures.
 pub type Curve = BTreeMap<u64, Rung>;
 
-/// A rung that an attempt has reached, as it goes over the wire.
+/// A rung that an attempt has reached, as part of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Reached {
-    /// Which rung.
+    /// The rung.
     pub step: u64,
-    /// The metric there.
+    /// The metric at the rung.
     #[serde(flatten)]
     pub rung: Rung,
 }
 
-/// What a runner is to note.
+/// The rungs that a runner has to note.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RungPlan {
-    /// What the rungs count.
+    /// The unit of the rungs.
     #[serde(default)]
     pub unit: Unit,
     /// The rungs, ascending.

@@ -1,12 +1,12 @@
-//! Lines of the runner's log that other programs read: how they are written, and what they say.
+//! Lines of the runner's log that other programs read: how they are written and parsed.
 
 use crate::claim::Rollback;
 
-/// The runner's own lines begin so; all others are the training's.
+/// The prefix of the runner's own lines. All other lines are the training's.
 pub const RUNNER: &str = "spotsweep-runner: ";
-/// Before the reason why an attempt has ended and the trial has not.
+/// The prefix of the reason why an attempt has ended although the trial goes on.
 pub const INTERRUPTED: &str = "interrupted: ";
-/// The training has saved nothing until the end of the grace.
+/// The line for a training that is killed at the end of the grace because it has saved nothing.
 pub const GRACE_OVER: &str = "the grace is over: killing the command";
 const MOUNTED: &str = " is mounted and verified after ";
 const NEWEST: &str = "; newest checkpoint: ";
@@ -24,42 +24,42 @@ const IS_AHEAD: &str = " tells of a version that is gone: it is put aside";
 const MAY_DIFFER: &str = " may belong to another version than the files beside it that are back: the runner has no \
                           versions of them from one seal";
 
-/// What a line says.
+/// The meaning of a line.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Event<'a> {
-    /// The workspace is there, with this checkpoint as its newest one. The training starts.
+    /// The workspace is mounted, with this newest checkpoint, and the training starts.
     Mounted {
-        /// Its path below `checkpoints/`.
+        /// The checkpoint's path below `checkpoints/`.
         newest: Option<&'a str>,
     },
-    /// The stop signal was sent, or would only kill the training, which goes on until its next checkpoint.
+    /// The stop signal was sent; or it would only kill the training, which goes on until its next checkpoint.
     Stopping {
-        /// Seconds until it is killed.
+        /// Seconds until the training is killed.
         seconds: f64,
     },
-    /// An earlier version of a checkpoint is back.
+    /// An earlier version of a checkpoint has been restored.
     Back {
-        /// Its path below `checkpoints/`, or a pattern of several.
+        /// The checkpoint's path below `checkpoints/`, or a pattern of several.
         name: &'a str,
     },
-    /// A file may be of another step than one beside it that is back.
+    /// A file may be of another step than a restored one beside it.
     MayDiffer,
     /// The training was killed at the end of the grace.
     GraceOver,
     /// The training has ended by itself.
     Ended {
-        /// Its exit code.
+        /// The training's exit code.
         code: i32,
     },
     /// The attempt has ended, and the trial goes on.
     Interrupted {
-        /// Why.
+        /// The reason.
         reason: &'a str,
     },
 }
 
 impl<'a> Event<'a> {
-    /// What a line of the runner says, without [`RUNNER`]. `None` for lines that only people read.
+    /// Parses a line of the runner, without [`RUNNER`]. `None` for lines that only people read.
     pub fn read(line: &'a str) -> Option<Self> {
         if let Some(reason) = line.strip_prefix(INTERRUPTED) {
             return Some(Self::Interrupted { reason });
@@ -86,33 +86,34 @@ impl<'a> Event<'a> {
     }
 }
 
-/// The workspace is there.
+/// Returns the line for a mounted workspace.
 pub fn mounted(volume: &str, seconds: f64, newest: Option<&str>) -> String {
     let newest = newest.unwrap_or(NO_CHECKPOINT);
     format!("workspace {volume}{MOUNTED}{seconds:.1} s{NEWEST}{newest}")
 }
 
-/// The last complete version of a checkpoint is in the place of a newer one, which is not complete.
+/// Returns the line for a checkpoint whose last complete version has replaced a newer, incomplete one.
 pub fn is_back(name: &str) -> String {
     format!("{CHECKPOINT}{name}{IS_BACK}")
 }
 
-/// So is the version of a file that was saved with it.
+/// Returns the line for a file of which the version that was saved with such a checkpoint was restored.
 pub fn is_back_too(path: &str) -> String {
     format!("{path}{IS_BACK_TOO}")
 }
 
-/// A text beside it tells of a newer one, and no version of the text does not.
+/// Returns the line for a text beside a checkpoint that names a newer one, and of which no older version exists.
 pub fn is_ahead(path: &str) -> String {
     format!("{path}{IS_AHEAD}")
 }
 
-/// Of a file beside it, there is no version that was saved with it.
+/// Returns the line for a file beside a checkpoint of which no version was saved with it.
 pub fn may_differ(path: &str) -> String {
     format!("{path}{MAY_DIFFER}")
 }
 
-/// What a training is asked, and how long it has. A signal that no process handles would only kill it.
+/// Returns the line for a training that has to stop, with the remaining time. A signal without a handler would only
+/// kill it.
 pub fn stopping(signal: &str, seconds: f64, is_handled: bool) -> String {
     if is_handled {
         format!("{SENT}{signal}, {seconds:.1}{TO_SAVE}")
@@ -121,7 +122,7 @@ pub fn stopping(signal: &str, seconds: f64, is_handled: bool) -> String {
     }
 }
 
-/// The training has ended by itself.
+/// Returns the line for a training that has ended by itself.
 pub fn ended(code: i32, seconds: f64, files: u64, bytes: u64) -> String {
     format!("{ENDED}{code} after {seconds:.1} s; {files} files, {bytes} bytes collected")
 }

@@ -1,4 +1,4 @@
-//! How requests show that they come from a container of the sweep, and from the runner that has claimed an attempt.
+//! Proves that requests come from a container of the sweep, and from the runner that has claimed an attempt.
 
 use std::fmt;
 use std::fs::File;
@@ -7,39 +7,39 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Bytes of a secret: none is ever found by trying.
+/// The bytes of a secret: too many to be guessed.
 pub const SECRET_BYTES: usize = 16;
 
-/// The variable of a trial's container that has its sweep's claim token. The runner gives it to no other process.
+/// The variable of a trial's container with its sweep's claim token. The runner passes it to no other process.
 pub const TOKEN_VARIABLE: &str = "SPOTSWEEP_CLAIM_TOKEN";
 
-/// The kernel's random bytes.
+/// The device with the kernel's random bytes.
 const RANDOM: &str = "/dev/urandom";
 
-/// A random text that only some know. There are two:
+/// A random text that only some programs have. There are two:
 ///
 /// - The claim token of a sweep is drawn before its first job is submitted, is kept in the sweep's record, and reaches
 ///   the runners in the environment of their containers. Without it a request gets no answer about the sweep.
 /// - The secret of a runner is drawn at its start. The claim that begins an attempt records it. Each later request of
-///   the attempt must have the same one, a repeated claim too, because the first answer may be lost.
+///   the attempt must have the same one. So must a repeated claim, because the first answer may be lost.
 ///
-/// No training knows one of them. The table has both, so principals that may read the table can act as an attempt.
+/// No training has either of them. The table has both, so principals that may read the table can act as an attempt.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Secret(String);
 
 impl Secret {
-    /// Draws one.
+    /// Draws a secret.
     ///
     /// # Errors
-    /// Where the kernel's random bytes cannot be read.
+    /// If the kernel's random bytes cannot be read.
     pub fn draw() -> io::Result<Self> {
         let mut bytes = [0; SECRET_BYTES];
         File::open(RANDOM)?.read_exact(&mut bytes)?;
         Ok(Self::of(bytes))
     }
 
-    /// The secret of these bytes, which have to be random.
+    /// Makes a secret of these bytes, which have to be random.
     pub fn of(bytes: [u8; SECRET_BYTES]) -> Self {
         Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
     }
@@ -58,7 +58,7 @@ impl TryFrom<String> for Secret {
 
     fn try_from(text: String) -> Result<Self, String> {
         let is_hex = text.len() == 2 * SECRET_BYTES && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        // The text itself may be most of a secret.
+        // The error does not repeat the text, because it may be most of a secret.
         if is_hex { Ok(Self(text)) } else { Err(format!("a secret has {} hex digits", 2 * SECRET_BYTES)) }
     }
 }
@@ -70,7 +70,7 @@ impl From<Secret> for String {
 }
 
 impl fmt::Debug for Secret {
-    /// Without the digits: requests and records are printed in logs.
+    /// Leaves out the digits, because requests and records are printed in logs.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("Secret(..)")
     }

@@ -1,10 +1,10 @@
-//! An attempt without reports: how often its runner reports at least, and for how long reports may be missing.
+//! Limits for an attempt without reports: the longest time between two reports, and how long they may be missing.
 
 use std::time::Duration;
 
-/// Longest time between two reports of a runner that works, whatever its training does.
+/// The longest time between two reports of a working runner, whatever its training does.
 pub const REPORT_WITHIN: Duration = Duration::from_secs(300);
 
-/// How long the reports of an attempt may be missing until AWS is asked about its instance: two reports in a row may be
-/// lost.
+/// The time without reports of an attempt after which AWS is asked about its instance. Two reports in a row may be lost
+/// before that.
 pub const SILENT_AFTER: Duration = Duration::from_secs(900);

@@ -1,19 +1,19 @@
-//! A training that shows no sign of life: what is done about it.
+//! The limits for a stall: a training that shows no sign of life.
 
 use serde::{Deserialize, Serialize};
 
-/// What a stalled training does not show.
+/// The signs of life that a stalled training does not show.
 pub const NO_SIGN: &str = "no output, metric, checkpoint or GPU activity";
 
-/// What is done about a training that shows no sign of life: no output, metric, checkpoint or GPU activity.
+/// The limits for a training that shows no sign of life: no output, metric, checkpoint or GPU activity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StallRule {
-    /// Seconds without a sign until that is reported; absent where it never is.
+    /// Seconds without a sign until the stall is reported; absent if it never is.
     pub warn_seconds: Option<u32>,
-    /// Seconds without a sign until the attempt is ended; absent where it never is. Not less than `warn_seconds`.
+    /// Seconds without a sign until the attempt is ended; absent if it never is. Not less than `warn_seconds`.
     pub end_seconds: Option<u32>,
-    /// Whether such an end is the trial's end: earlier attempts have ended in the same way.
+    /// Whether such an end also ends the trial, because earlier attempts have ended in the same way.
     pub is_last: bool,
 }
 
@@ -21,12 +21,12 @@ impl StallRule {
     /// Seconds without a sign until a stall is reported, unless the limit of the sweep file is shorter.
     pub const WARN_SECONDS: u32 = 3600;
 
-    /// Neither a report nor an end.
+    /// The limits without a report and without an end.
     pub const OFF: Self = Self { warn_seconds: None, end_seconds: None, is_last: false };
 }
 
 impl Default for StallRule {
-    /// A report after an hour, and no end.
+    /// Returns a report after an hour, and no end.
     fn default() -> Self {
         Self { warn_seconds: Some(Self::WARN_SECONDS), ..Self::OFF }
     }

@@ -1,5 +1,5 @@
-//! Why spotsweep itself stops an attempt, a trial or a sweep. Records, replies and the reasons that AWS Batch keeps have
-//! the same type.
+//! The reasons why spotsweep itself stops an attempt, a trial or a sweep. Records, replies and the reasons in AWS Batch
+//! use the same type.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::stall::NO_SIGN;
 use crate::words::{counted, duration};
 
-/// Before each reason that Batch is given: its `statusReason` has no type.
+/// The prefix of each reason in Batch, whose `statusReason` is a plain text.
 const PREFIX: &str = "spotsweep: ";
 const BUDGET: &str = "budget reached: ";
 const CANCELLED: &str = "cancelled by ";
@@ -20,7 +20,7 @@ const STALLED: &str = "stalled: ";
 const TARGET: &str = "target reached: ";
 const WITHDRAWN: &str = "a later part of the sweep was refused";
 
-/// Why spotsweep stops an attempt, a trial or a sweep.
+/// The reason why spotsweep stops an attempt, a trial or a sweep.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "stop", rename_all = "kebab-case")]
 pub enum StopReason {
@@ -39,21 +39,21 @@ pub enum StopReason {
         /// The attempt.
         attempt: u32,
     },
-    /// Another runner has claimed the attempt: the request has another secret.
+    /// Another runner has claimed the attempt, because the request has another secret.
     OtherRunner {
         /// The attempt.
         attempt: u32,
     },
     /// The request has no secret, or no claim token.
     NoSecret,
-    /// There is no such sweep, trial or job, or the request has another claim token. Which of these is not said: whoever
-    /// sends such a request must learn nothing from the answer.
+    /// There is no such sweep, trial or job, or the request has another claim token. The reply does not say which of
+    /// these, so that the sender of such a request learns nothing.
     Unproven,
-    /// The trial has ended: its record stays as it is.
+    /// The trial has ended, and its record no longer changes.
     TrialEnded,
-    /// What a runner needs is not there.
+    /// Something that a runner needs does not exist.
     NotFound {
-        /// What there is not.
+        /// The missing thing.
         what: String,
     },
     /// The training has shown no sign of life for too long.
@@ -68,29 +68,29 @@ pub enum StopReason {
     },
     /// The sweep's budget is reached.
     Budget {
-        /// Which limit, and how.
+        /// The limit, and its value.
         reached: String,
     },
     /// The sweep's first trials have all failed at once.
     FailingFast {
-        /// How many, and how.
+        /// The number of trials, and their failure.
         cause: String,
     },
-    /// The trial was stopped early: others are better at the same rung.
+    /// The trial was stopped early, because others are better at the same rung.
     StoppedEarly {
         /// The rung.
         rung: u64,
     },
     /// A trial has reached the sweep's target.
     Target {
-        /// Which trial, and its value.
+        /// The trial, and its value.
         reached: String,
     },
-    /// `spotsweep cancel`.
+    /// A user has called `spotsweep cancel`.
     Cancelled {
         /// The user's name.
         by: String,
-        /// Whether nothing of the trial is to be kept.
+        /// Whether no snapshot of the trial is kept.
         #[serde(default)]
         discard: bool,
     },
@@ -109,7 +109,7 @@ pub enum StopReason {
         /// EC2's reason.
         cause: String,
     },
-    /// Batch does not know the trial's job any more.
+    /// Batch no longer has the trial's job.
     JobLost,
     /// Batch refused the trial's next job.
     Resubmission {
@@ -126,12 +126,12 @@ pub enum StopReason {
 }
 
 impl StopReason {
-    /// The reason that TerminateJob and CancelJob are given. [`StopReason::of_batch`] reads it back.
+    /// Returns the reason for TerminateJob and CancelJob. [`StopReason::of_batch`] parses it.
     pub fn for_batch(&self) -> String {
         format!("{PREFIX}{self}")
     }
 
-    /// The reason that [`StopReason::for_batch`] wrote; `None` for a reason of Batch's own.
+    /// Parses the reason that [`StopReason::for_batch`] returned; `None` for a reason of Batch's own.
     pub fn of_batch(reason: &str) -> Option<Self> {
         let reason = reason.strip_prefix(PREFIX)?;
         if let Some(reached) = reason.strip_prefix(BUDGET) {

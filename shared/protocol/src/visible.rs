@@ -1,7 +1,7 @@
-//! Characters that a reader of a line does not see, and a terminal or an editor obeys: control characters, and the
-//! format characters that hide or turn around the text next to them.
+//! Finds characters that are invisible but change how a terminal or an editor shows a line: control characters, and
+//! format characters that hide or reverse the text next to them.
 //!
-//! Text that others have written (a sweep file, a training, a name) goes into a line as [`escaped`] has it.
+//! Text of others (a sweep file, a training, a name) is printed only after [`escaped`].
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -9,9 +9,9 @@ use std::ops::RangeInclusive;
 
 /// The characters of category `Cf`, `Zl` or `Zp`, or with the property `Default_Ignorable_Code_Point`, of Unicode 17
 /// (<https://www.unicode.org/Public/17.0.0/ucd/DerivedCoreProperties.txt>,
-/// <https://www.unicode.org/Public/17.0.0/ucd/extracted/DerivedGeneralCategory.txt>). Without those that have the
-/// property `Prepended_Concatenation_Mark`, which are seen (<https://www.unicode.org/Public/17.0.0/ucd/PropList.txt>),
-/// and without [`JOINING`].
+/// <https://www.unicode.org/Public/17.0.0/ucd/extracted/DerivedGeneralCategory.txt>). Visible characters, which have
+/// the property `Prepended_Concatenation_Mark` (<https://www.unicode.org/Public/17.0.0/ucd/PropList.txt>), and
+/// [`JOINING`] are left out.
 const FORMAT: [RangeInclusive<char>; 16] = [
     '\u{ad}'..='\u{ad}',
     '\u{61c}'..='\u{61c}',
@@ -31,7 +31,7 @@ const FORMAT: [RangeInclusive<char>; 16] = [
     '\u{1d173}'..='\u{1d17a}',
 ];
 
-/// What changes the shape of the character before it: joiners, and selectors of variants. Scripts and emoji need them.
+/// Characters that change the shape of the one before: joiners, and variation selectors. Scripts and emoji need them.
 const JOINING: [RangeInclusive<char>; 6] = [
     '\u{34f}'..='\u{34f}',
     '\u{180b}'..='\u{180d}',
@@ -41,21 +41,21 @@ const JOINING: [RangeInclusive<char>; 6] = [
     '\u{e0100}'..='\u{e01ef}',
 ];
 
-/// Tags, and selectors that are no variants: plane 14 has nothing that is seen.
+/// Plane 14 has no visible characters: tags, and selectors that are no variants.
 const PLANE_14: RangeInclusive<char> = '\u{e0000}'..='\u{e0fff}';
 
-/// No script before Hebrew, and no emoji, needs a joining character.
+/// The first script that needs joining characters is Hebrew. No emoji has a lower code point.
 const FIRST_JOINED: char = '\u{590}';
 
-/// Joining characters that follow one another at most: a selector and a joiner, as in emoji.
+/// The most joining characters in a row: a selector and a joiner, as in emoji.
 const MOST_JOINING: u8 = 2;
 
-/// Whether the character is seen in no text, or only changes the one before it.
+/// Whether the character is always invisible, or only changes the one before it.
 fn is_hidden(c: char) -> bool {
     !is_plain(c) && (is_joining(c) || c.is_control() || PLANE_14.contains(&c) || is_one_of(&FORMAT, c))
 }
 
-/// Printable ASCII: most of all text.
+/// Whether the character is printable ASCII, as most text is.
 fn is_plain(c: char) -> bool {
     matches!(c, ' '..='~')
 }
@@ -68,15 +68,16 @@ fn is_one_of(ranges: &[RangeInclusive<char>], c: char) -> bool {
     ranges.iter().any(|range| range.contains(&c))
 }
 
-/// Reads a text from its start, and says of each character whether it is hidden there.
+/// Reads a text from its start, and decides for each character whether it is hidden there.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Sight {
-    /// Joining characters that may still follow.
+    /// The joining characters that may still follow.
     joins: u8,
 }
 
 impl Sight {
-    /// Whether the text's next character is hidden. A joining character is not where a script or an emoji may need it.
+    /// Whether the text's next character is hidden. A joining character is not hidden where a script or an emoji may
+    /// need it.
     pub fn hides(&mut self, c: char) -> bool {
         if self.joins > 0 && is_joining(c) {
             self.joins -= 1;
@@ -88,8 +89,8 @@ impl Sight {
     }
 }
 
-/// Writes a hidden character as JSON and YAML do: `\n`, `\u001b`, `\u202e`. Within a JSON document's strings the text
-/// stays the same.
+/// Writes a hidden character as JSON and YAML do: `\n`, `\u001b`, `\u202e`. Within the strings of a JSON document the
+/// meaning is unchanged.
 pub fn push_escape(to: &mut String, c: char) {
     match c {
         '\t' => to.push_str("\\t"),
@@ -97,14 +98,14 @@ pub fn push_escape(to: &mut String, c: char) {
         '\r' => to.push_str("\\r"),
         other => {
             for unit in other.encode_utf16(&mut [0; 2]) {
-                // Writing to memory does not fail.
+                // Writing to memory cannot fail.
                 let _ = write!(to, "\\u{unit:04x}");
             }
         }
     }
 }
 
-/// The text with an escape for each hidden character, line breaks included: never more than one line.
+/// Returns the text with an escape for each hidden character, including line breaks, so that it is one line.
 pub fn escaped(text: &str) -> Cow<'_, str> {
     if !is_any_hidden(text) {
         return Cow::Borrowed(text);
@@ -120,13 +121,14 @@ pub fn escaped(text: &str) -> Cow<'_, str> {
     Cow::Owned(seen)
 }
 
-/// The text with one replacement character for each hidden one but tabs: as many characters as before.
+/// Returns the text with one replacement character for each hidden one except tabs. The number of characters is
+/// unchanged.
 pub fn masked(text: &str) -> String {
     let mut sight = Sight::default();
     text.chars().map(|c| if sight.hides(c) && c != '\t' { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
-/// The text without its hidden characters.
+/// Returns the text without its hidden characters.
 pub fn stripped(text: &str) -> String {
     let mut sight = Sight::default();
     text.chars().filter(|c| !sight.hides(*c)).collect()

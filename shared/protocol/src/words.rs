@@ -1,21 +1,21 @@
-//! Counts, times and amounts of money as people read them.
+//! Formats counts, times and amounts of money for people.
 
 use std::fmt::Display;
 
-/// Characters of a number that is written without an exponent.
+/// The most characters of a number that is written without an exponent.
 const MOST_PLAIN: usize = 20;
-/// From it on an amount is written with an exponent.
+/// The amount from which on an exponent is written.
 const MOST_USD: f64 = 1e15;
-/// Below it an amount has only its size to say.
+/// The amount below which only its size is written.
 const LEAST_USD: f64 = 1e-6;
 
-/// A count with its noun: `1 trial`, `2 trials`, `0 trials`.
+/// Returns a count with its noun: `1 trial`, `2 trials`, `0 trials`.
 pub fn counted<N: Copy + Display + PartialEq + From<u8>>(count: N, noun: &str) -> String {
     let form = noun_for(count, noun);
     format!("{count} {form}")
 }
 
-/// The noun in the form that goes with the count: `trial` or `trials`. Its last word is the one that changes.
+/// Returns the noun in the form that goes with the count: `trial` or `trials`. Only its last word changes.
 pub fn noun_for<N: Copy + PartialEq + From<u8>>(count: N, noun: &str) -> String {
     if count == N::from(1) {
         return noun.to_owned();
@@ -28,10 +28,10 @@ pub fn noun_for<N: Copy + PartialEq + From<u8>>(count: N, noun: &str) -> String 
     }
 }
 
-/// A time in its two largest units, of which the smaller one is left out where it is zero: `0.4 s`, `12 s`, `3 min 05 s`,
-/// `2 h`, `1 d 03 h`. Below ten seconds it has tenths. The report page has the same in `page/dom.js`.
+/// Returns a time in its two largest units, without the smaller one if it is zero: `0.4 s`, `12 s`, `3 min 05 s`, `2
+/// h`, `1 d 03 h`. Below ten seconds it has tenths. `page/dom.js` of the report page does the same.
 pub fn duration(seconds: f64) -> String {
-    // Neither a clock that is set back nor a negative zero is a time.
+    // A clock that is set back gives a negative time, and a negative zero would be printed with its sign.
     let seconds = if seconds > 0.0 { seconds } else { 0.0 };
     let tenths = (seconds * 10.0).round() / 10.0;
     if tenths < 10.0 {
@@ -50,8 +50,8 @@ pub fn duration(seconds: f64) -> String {
     }
 }
 
-/// An amount of money: `$3.11`, and below a cent two significant digits, `$0.00028`: no amount but zero reads as zero.
-/// Below a millionth of a dollar `<$0.000001`.
+/// Returns an amount of money: `$3.11`, and below a cent two significant digits, `$0.00028`, so that only zero is
+/// printed as zero. Below a millionth of a dollar it is `<$0.000001`.
 pub fn dollars(usd: f64) -> String {
     let (sign, size) = if usd < 0.0 { ("-", -usd) } else { ("", usd) };
     if size == 0.0 {
@@ -63,7 +63,7 @@ pub fn dollars(usd: f64) -> String {
     if size >= MOST_USD {
         return format!("{sign}${size:.2e}");
     }
-    // Rounded first: 0.00996 is a cent, and a cent has two decimals.
+    // The amount is rounded first: 0.00996 is rounded to a cent, and a cent has two decimals.
     let rounded: f64 = format!("{size:.1e}").parse().unwrap_or(size);
     if rounded >= 0.01 || !size.is_finite() {
         return format!("{sign}${size:.2}");
@@ -72,14 +72,14 @@ pub fn dollars(usd: f64) -> String {
     format!("{sign}${size:.decimals$}")
 }
 
-/// A number of another program with all its digits, and no row of zeros: `0.1`, `1e300`.
+/// Returns a number of another program with all its digits, and without a row of zeros: `0.1`, `1e300`.
 pub fn figure(value: f64) -> String {
     let plain = value.to_string();
     if plain.len() <= MOST_PLAIN { plain } else { format!("{value:e}") }
 }
 
-/// The same with so many decimals; with an exponent where these would be many digits, or nothing but zeros: `0.9300`,
-/// `1.2000e-7`.
+/// Returns a number with `decimals` decimals, or with an exponent if these would be many digits or only zeros:
+/// `0.9300`, `1.2000e-7`.
 pub fn rounded(value: f64, decimals: usize) -> String {
     let is_plain = value == 0.0 || !value.is_finite() || (10_f64.powi(-(decimals as i32))..1e9).contains(&value.abs());
     if is_plain { format!("{value:.decimals$}") } else { format!("{value:.decimals$e}") }

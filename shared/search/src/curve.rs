@@ -1,3 +1,3 @@
-//! What a trial has reported at its rungs, as costs.
+//! The costs that a trial has reported at its rungs.
 
 pub use spotsweep_protocol::rungs::{Curve, Rung};

@@ -1,7 +1,7 @@
-//! Adaptive sweeps: which parameters to try next, and which trials to stop early.
+//! Adaptive sweeps: suggests the parameters to try next, and decides which trials stop early.
 //!
-//! Pure: no clock, no network, and randomness only from the seeds that a caller gives. Values are costs throughout, so
-//! less is better; a caller negates a metric that is maximised.
+//! The crate is pure: it has no clock and no network, and randomness comes only from seeds that a caller gives. All
+//! values are costs, so less is better. A caller negates a metric that is maximised.
 
 pub mod curve;
 pub mod space;

@@ -1,4 +1,4 @@
-//! The search space as the algorithms see it: a unit cube with some structure.
+//! The search space as a unit cube with conditions, without names.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,19 +14,19 @@ pub enum Dimension {
     },
     /// Values without an order.
     Choices {
-        /// How many.
+        /// The number of values.
         count: usize,
     },
 }
 
-/// A parameter is there only while another one has one of some values.
+/// A condition: a parameter exists only while another one has one of some values.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Condition {
     /// The conditional dimension.
     pub dimension: usize,
-    /// The dimension that decides: [`Dimension::Choices`] or [`Dimension::Steps`].
+    /// The deciding dimension: [`Dimension::Choices`] or [`Dimension::Steps`].
     pub parent: usize,
-    /// Its values that make the dimension exist, by their index.
+    /// The indexes of its values with which the dimension exists.
     pub levels: Vec<usize>,
 }
 
@@ -35,10 +35,10 @@ pub struct Condition {
 pub struct Space {
     /// The parameters.
     pub dimensions: Vec<Dimension>,
-    /// All that name a dimension must hold for it to exist. A parent may be conditional itself.
+    /// The conditions. All that name a dimension must hold for it to exist, and a parent may be conditional itself.
     pub conditions: Vec<Condition>,
 }
 
-/// A parameter set: for each dimension a position from 0 to 1 ([`Dimension::Real`]), an index (the others), or nothing
-/// where a condition does not hold.
+/// A parameter set. Each dimension has a position from 0 to 1 ([`Dimension::Real`]), an index (the others), or nothing
+/// if a condition does not hold.
 pub type Point = Vec<Option<f64>>;

@@ -1,8 +1,8 @@
-//! Early stopping: whether a trial that has reached a rung may go on.
+//! Early stopping: decides whether a trial that has reached a rung may go on.
 //!
-//! A rule is a function of the curves that it is given. It has no memory, and the order of the curves changes nothing.
-//! A trial is compared at the newest of the rule's rungs that it has reached, with the trials that have reached the
-//! same one. Only a trial that is worse than the cut stops, so equal trials all go on, and so does the best one.
+//! A rule is a function of the curves that it gets. It has no state, and the order of the curves makes no difference. A
+//! trial is compared at the newest of the rule's rungs that it has reached, with the trials that have reached the same
+//! rung. Only a trial that is worse than the cut stops. So equal trials all go on, and so does the best one.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,18 +15,18 @@ mod median;
 pub use asha::asha;
 pub use median::{MEDIAN_GROWTH, median};
 
-/// Rungs are below it: 2^53, from where on a 64-bit float is not exact. No training counts so far.
+/// The limit of rungs: 2^53, from which on a 64-bit float is not exact. No training counts so far.
 pub const RUNG_LIMIT: u64 = 1 << 53;
 
 /// The most rungs of one rule.
 pub const MOST_RUNGS: usize = 1_000;
 
-/// How many times as far off as the others a value lies that lies apart from them.
+/// The factor by which an outlier is farther off than the other values.
 const APART: f64 = 10.0;
 
-/// Whether a cost lies apart from all of `rest`: it is better than the best of them by more than ten times the size of
-/// that one, and by more than ten times the distance from there to their middle. An overflow, another unit or a forged
-/// figure does, so it says nothing of the others.
+/// Whether a cost is an outlier: it is better than the best of `rest` by more than ten times that one's size, and by
+/// more than ten times the distance from there to their middle. An overflow, another unit or a forged figure is such a
+/// cost, so others should not be compared with it.
 pub fn lies_apart(cost: f64, rest: &[f64]) -> bool {
     let mut rest = rest.to_vec();
     rest.sort_by(f64::total_cmp);
@@ -34,77 +34,77 @@ pub fn lies_apart(cost: f64, rest: &[f64]) -> bool {
     rest.first().zip(middle).is_some_and(|(next, middle)| next - cost > APART * next.abs().max(middle - next))
 }
 
-/// When a trial stops before its end. Rungs are ascending, at least 1 and below [`RUNG_LIMIT`].
+/// The rule by which trials stop before their end. Rungs are ascending, at least 1 and below [`RUNG_LIMIT`].
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Rule {
-    /// W&B's hyperband: the best `1/eta` of the trials at a band, the judged one included, go on.
+    /// W&B's hyperband: the best `1/eta` of the trials at a band go on. The judged trial counts too.
     Hyperband {
         /// The rungs, made by [`hyperband`].
         bands: Vec<u64>,
-        /// Above 1.
+        /// The reduction factor, above 1.
         eta: f64,
-        /// Compares the value at the band instead of the best value so far.
+        /// Whether the value at the band is compared instead of the best value so far.
         strict: bool,
     },
     /// Ray's asynchronous successive halving with one bracket: the cut is a percentile of the other trials' values.
     Asha {
         /// The rungs, made by [`asha`].
         rungs: Vec<u64>,
-        /// Above 1: the best `1/eta` go on.
+        /// The reduction factor, above 1: the best `1/eta` go on.
         eta: f64,
     },
-    /// The median rule of Vizier and Ray: the best value so far against the median of the others' running means.
+    /// The median rule of Vizier and Ray: compares the best value so far with the median of the others' running means.
     Median {
         /// The rungs, made by [`median`].
         rungs: Vec<u64>,
         /// The fewest other trials that must have reached the rung.
         least: usize,
     },
-    /// As strict hyperband. The rungs are recorded, and a trial is judged only when it is interrupted.
+    /// Strict hyperband that judges a trial only when it is interrupted. The rungs are recorded all the time.
     Interruption {
         /// The rungs, made by [`hyperband`].
         bands: Vec<u64>,
-        /// Above 1.
+        /// The reduction factor, above 1.
         eta: f64,
     },
 }
 
-/// What a rule says of a trial.
+/// The verdict of a rule on a trial.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq)]
 pub struct Verdict {
     /// The rung at which it was compared.
     pub rung: u64,
-    /// Its cost that was compared.
+    /// The trial's cost at the rung.
     pub value: f64,
     /// The cost that it was compared with. `None` if too few trials have reached the rung.
     pub cut: Option<f64>,
-    /// How many trials have reached the rung, this one included.
+    /// The number of trials that have reached the rung, including this one.
     pub of: usize,
     /// Whether it stops: its value is above the cut.
     pub stops: bool,
 }
 
-/// How a trial compares with the others that have reached the same rung.
+/// A trial's rank among those that have reached the same rung.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rank {
-    /// The newest rung that it and another trial have reached.
+    /// The newest rung that the trial and another one have reached.
     pub rung: u64,
-    /// How many of the others are better there.
+    /// The number of other trials that are better there.
     pub better: usize,
-    /// How many trials have reached it, this one included.
+    /// The number of trials that have reached it, including this one.
     pub of: usize,
 }
 
 impl Rank {
-    /// The share of the others that are better: from 0 for the best trial to 1 for the worst one.
+    /// Returns the share of the others that are better: from 0 for the best trial to 1 for the worst one.
     pub fn behind(&self) -> f64 {
         self.better as f64 / self.of.saturating_sub(1).max(1) as f64
     }
 }
 
 impl Rule {
-    /// Where trials are compared, ascending.
+    /// Returns the rungs at which trials are compared, ascending.
     pub fn rungs(&self) -> &[u64] {
         match self {
             Self::Hyperband { bands, .. } | Self::Interruption { bands, .. } => bands,
@@ -112,13 +112,13 @@ impl Rule {
         }
     }
 
-    /// The first rung beyond `after`; 0 asks for the first of all.
+    /// Returns the first rung beyond `after`; 0 returns the first of all.
     pub fn next_rung(&self, after: u64) -> Option<u64> {
         let rungs = self.rungs();
         rungs.get(rungs.partition_point(|rung| *rung <= after)).copied()
     }
 
-    /// Whether a report that reaches a rung is a reason to judge the trial. An interruption always is one.
+    /// Whether a report that reaches a rung causes a judgement. An interruption always does.
     pub fn judges_reports(&self) -> bool {
         match self {
             Self::Hyperband { .. } | Self::Asha { .. } | Self::Median { .. } => true,
@@ -128,10 +128,10 @@ impl Rule {
 
     /// Judges a trial at the newest rung that it has reached. `None` if it has reached none.
     ///
-    /// `best` is its best cost so far, for a trial that has gone on from that rung; the rung's own counts without it.
-    /// `peers` are the curves of all other trials, whatever became of them: those that ended or were stopped count
-    /// too. The trial's own curve is none of them. Rungs with figures that are not finite count as not reached, so a
-    /// trial that diverges is judged by what it had before.
+    /// `best` is the trial's best cost so far, if it has gone on from that rung; without it the rung's own cost counts.
+    /// `peers` are the curves of all other trials, including those that ended or were stopped, but not the trial's own.
+    /// A rung whose figures are not finite counts as not reached, so a trial that diverges is judged by its earlier
+    /// figures.
     pub fn judge<'c>(
         &self,
         own: &'c Curve,
@@ -153,8 +153,8 @@ impl Rule {
         Some(Verdict { rung, value, cut, of, stops: cut.is_some_and(|cut| value > cut) })
     }
 
-    /// As [`Rule::judge`], but without the best peer at the rung where its figure [`lies_apart`] from those of all other
-    /// trials, the judged one included. So one odd figure stops no trial.
+    /// Judges like [`Rule::judge`], but leaves out the best peer at the rung if its figure is an outlier by
+    /// [`lies_apart`] among all other trials, including the judged one. So one odd figure stops no trial.
     pub fn judge_without_outlier(&self, own: &Curve, best: Option<f64>, peers: &[Curve]) -> Option<Verdict> {
         let (rung, figures) = self.newest(own)?;
         let compared = |curve| Some(self.compared(reached(curve, rung)?));
@@ -169,8 +169,8 @@ impl Rule {
         self.judge(own, best, (0..).zip(peers).filter(|(place, _)| Some(*place) != outlier).map(|(_, peer)| peer))
     }
 
-    /// How a trial compares with its peers, which are those of [`Rule::judge`]. `None` if no other has reached a rung of
-    /// its own. Equal trials have the same rank.
+    /// Returns the rank of a trial among its peers, which are those of [`Rule::judge`]. `None` if no other trial has
+    /// reached one of its rungs. Equal trials have the same rank.
     pub fn rank<'c>(&self, own: &Curve, peers: impl IntoIterator<Item = &'c Curve>) -> Option<Rank> {
         let peers: Vec<&Curve> = peers.into_iter().collect();
         self.rungs().iter().rev().find_map(|rung| {
@@ -181,17 +181,17 @@ impl Rule {
         })
     }
 
-    /// The cost above which a trial stops at `rung`, if it is compared with `curves`.
+    /// Returns the cost above which a trial stops at `rung`, if it is compared with `curves`.
     pub fn cut<'c>(&self, rung: u64, curves: impl IntoIterator<Item = &'c Curve>) -> Option<f64> {
         self.cut_of(self.values(rung, curves))
     }
 
-    /// The newest rung that a trial has reached, and its figures there.
+    /// Returns the newest rung that a trial has reached, and its figures there.
     fn newest<'c>(&self, own: &'c Curve) -> Option<(u64, &'c Rung)> {
         self.rungs().iter().rev().find_map(|rung| Some((*rung, reached(own, *rung)?)))
     }
 
-    /// What the curves that have reached the rung bring into the cut.
+    /// Returns the figures from which the cut is computed, of the curves that have reached the rung.
     fn values<'c>(&self, rung: u64, curves: impl IntoIterator<Item = &'c Curve>) -> Vec<f64> {
         curves.into_iter().filter_map(|curve| reached(curve, rung)).map(|figures| self.compared(figures)).collect()
     }
@@ -220,7 +220,7 @@ impl Rule {
     }
 }
 
-/// The curve's figures at the rung, if they can be compared.
+/// Returns the curve's figures at the rung, if they can be compared.
 fn reached(curve: &Curve, rung: u64) -> Option<&Rung> {
     curve.get(&rung).filter(|figures| [figures.value, figures.best, figures.mean].iter().all(|cost| cost.is_finite()))
 }

@@ -1,4 +1,4 @@
-//! Which parameters to try next.
+//! Suggests the parameters to try next.
 
 mod acquisition;
 mod climb;
@@ -28,62 +28,61 @@ use random::Random;
 pub struct Trial {
     /// Its number in the sweep.
     pub index: u32,
-    /// Its parameters.
+    /// The trial's parameters.
     pub point: Point,
-    /// What it has reported at rungs.
+    /// The figures that it has reported at rungs.
     #[serde(default)]
     pub rungs: Curve,
-    /// How it ended; nothing while it is pending.
+    /// The end of the trial; absent while it is pending.
     #[serde(default)]
     pub end: Option<End>,
 }
 
-/// How a trial ended.
+/// The end of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub enum End {
-    /// With a cost. One that is not finite has diverged.
+    /// The trial finished with a cost. A cost that is not finite means that it has diverged.
     Finished(f64),
-    /// Early, with what it had reached by then.
+    /// The trial was stopped early, with the rungs that it had reached.
     Stopped,
-    /// Without a cost.
+    /// The trial ended without a cost.
     Failed,
 }
 
-/// What to try next.
+/// The suggestion of one trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Suggestion {
     /// The parameters.
     pub point: Point,
-    /// Why.
+    /// The basis of the choice.
     pub basis: Basis,
 }
 
-/// What a suggestion rests on.
+/// The basis of a suggestion.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub enum Basis {
     /// One of the first points, which cover the space evenly.
     Initial,
-    /// No trial has had a usable result so far.
+    /// A random point, because no trial has had a usable result so far.
     Random,
-    /// A model of the results so far.
+    /// A point chosen by a model of the results so far.
     Model {
         /// The predicted cost.
         #[serde(with = "spotsweep_protocol::number")]
         mean: f64,
-        /// Its standard deviation.
+        /// The standard deviation of the predicted cost.
         #[serde(with = "spotsweep_protocol::number")]
         deviation: f64,
     },
 }
 
-/// So many outcomes, before a model of them says more than an even cover of the space.
+/// The outcomes from which on a model is better than an even cover of the space.
 const INITIAL: usize = 6;
 
-/// The last few trials before a new one are looked for (see [`unknown_before`]). Each one costs a search.
+/// The last trials before a new one that are computed if unknown (see [`unknown_before`]). Each costs a search.
 const MOST_UNKNOWN: usize = 3;
 
-/// Suggests the parameters of the trial `index`. The same inputs give the same suggestion, whatever the order of the
-/// trials.
+/// Suggests the parameters of the trial `index`. The same inputs give the same suggestion, in any order of the trials.
 pub fn suggest(space: &Space, trials: &[Trial], seed: [u8; 32], index: u32) -> Suggestion {
     let mut others: Vec<&Trial> = trials.iter().filter(|trial| trial.index != index).collect();
     others.sort_by_key(|trial| trial.index);
@@ -98,8 +97,8 @@ pub fn suggest(space: &Space, trials: &[Trial], seed: [u8; 32], index: u32) -> S
     state.next(space, seed, index)
 }
 
-/// The last few trials before `index` that are not among the others. They may be claimed at this moment, so each one
-/// counts as pending at the point that it gets if it knows as much.
+/// Returns the last few trials before `index` that are not among the others. They may be claimed at this moment. So
+/// each counts as pending, at the point that would be suggested to it from the same trials.
 fn unknown_before(index: u32, others: &[&Trial]) -> Vec<u32> {
     let is_unknown = |before: &u32| others.binary_search_by_key(before, |trial| trial.index).is_err();
     let mut unknown: Vec<u32> = (0..index).rev().filter(is_unknown).take(MOST_UNKNOWN).collect();
@@ -107,7 +106,7 @@ fn unknown_before(index: u32, others: &[&Trial]) -> Vec<u32> {
     unknown
 }
 
-/// What the next suggestion follows from.
+/// The state from which the next suggestion is computed.
 struct State {
     known: Known,
     basis: Ground,
@@ -134,7 +133,7 @@ impl State {
     fn with(mut self, space: &Space, point: &Point) -> Self {
         self.known.add(point);
         if let Ground::Model(model) = self.basis {
-            let model = model.believing(space, point);
+            let model = model.with_predicted(space, point);
             self.basis = model.map_or(Ground::Random, |model| Ground::Model(Box::new(model)));
         }
         self

@@ -1,4 +1,4 @@
-//! Suggestions as a sweep asks for them.
+//! Suggestions in the order of a sweep.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ fn trial(index: u32, point: Point, end: Option<End>) -> Trial {
     Trial { index, point, rungs: [].into(), end }
 }
 
-/// One trial after the other.
+/// Runs one trial after the other.
 fn sweep(space: &Space, seed: [u8; 32], count: u32, end: impl Fn(u32, &Point) -> End) -> Vec<(Trial, Basis)> {
     let mut trials: Vec<Trial> = Vec::new();
     let mut all = Vec::new();
@@ -41,7 +41,7 @@ fn least(trials: &[(Trial, Basis)]) -> f64 {
     costs.fold(f64::INFINITY, f64::min)
 }
 
-/// Six lines, of which two hardly matter; its least is 0.
+/// Returns the cost on six lines, two of which hardly matter. The least cost is 0.
 fn bowl(point: &Point) -> f64 {
     let at = |at: usize| point[at].expect("no condition");
     let far = (at(0) - 0.31).powi(2) + (at(1) - 0.77).powi(2) + (at(2) - at(3) - 0.1).powi(2) + (at(3) - 0.5).powi(2);
@@ -111,7 +111,7 @@ fn no_point_comes_twice_before_all_have_come() {
     let condition = Condition { dimension: 1, parent: 0, levels: vec![2] };
     let space =
         Space { dimensions: vec![Dimension::Choices { count: 3 }, steps(20), steps(2)], conditions: vec![condition] };
-    // 2 × 2 without the steps, 20 × 2 with them.
+    // There are 2 × 2 points without the steps, and 20 × 2 with them.
     let all = sweep(&space, SEED, 46, |index, point| match index % 7 {
         6 => End::Failed,
         _ => finishes(point[0].unwrap_or_default() - point[1].unwrap_or(9.0)),
@@ -126,7 +126,7 @@ fn no_point_comes_twice_before_all_have_come() {
 
 #[test]
 fn the_branch_with_the_better_parameters_is_found() {
-    // Only the second choice has a parameter, whose right value beats all others.
+    // Only the second choice has a further parameter, whose right value gives the best cost.
     let conditions = vec![Condition { dimension: 2, parent: 0, levels: vec![1] }];
     let space =
         Space { dimensions: vec![Dimension::Choices { count: 4 }, Dimension::Real, Dimension::Real], conditions };
@@ -183,7 +183,7 @@ fn failures_are_avoided() {
 
 #[test]
 fn stopped_trials_teach_without_being_the_worst() {
-    // The first rung shows twice the final cost. All that is worse than 0.2 there is stopped.
+    // The first rung has twice the final cost, and a trial above 0.2 there is stopped.
     let curve = |index: u32, point: &Point| {
         let at = 2.0 * bowl(point);
         let end = if index.is_multiple_of(4) || at < 0.2 { finishes(at / 2.0) } else { End::Stopped };
@@ -219,7 +219,7 @@ fn claims_at_the_same_time_get_different_points() {
             assert!(distance > 0.01, "{alone:?}");
         }
     }
-    // The second one gets what it would have got if it had seen the first one's claim.
+    // The second trial gets the same point as if the claim of the first one had been known.
     let mut seen = trials;
     seen.push(trial(20, alone[0].clone(), None));
     assert_eq!(suggest(&space, &seen, SEED, 21).point, alone[1]);

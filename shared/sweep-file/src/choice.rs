@@ -20,7 +20,6 @@ use super::tree::{self, Kind, Node};
 use super::values::canonical;
 use super::{Defaults, MAX_COMPARED_TRIALS, MAX_TRIALS};
 
-/// Top-level keys of a W&B config.
 pub(crate) const WANDB_KEYS: [&str; 19] = [
     "method",
     "parameters",
@@ -46,7 +45,7 @@ pub(crate) const WANDB_KEYS: [&str; 19] = [
 /// Keys under `spotsweep:` that choose, order and compare trials.
 pub(crate) const SAMPLING_KEYS: [&str; 7] = ["trials", "seed", "exclude", "first", "order", "repeats", "rungs_by"];
 
-/// What W&B knows and spotsweep refuses, so that nothing is ignored silently: key, why, and what to do.
+/// The keys of W&B that spotsweep refuses, so that nothing is ignored silently: key, reason, and remedy.
 const REFUSED: [(&str, &str, &str); 3] = [
     ("scheduler", "custom schedulers are not supported", "delete it and choose `method: grid`, random or bayes"),
     (
@@ -61,17 +60,18 @@ const REFUSED: [(&str, &str, &str); 3] = [
     ),
 ];
 
-/// What `method` can be.
+/// The values that `method` takes.
 pub(crate) const METHODS: [&str; 3] = ["grid", "random", "bayes"];
 
-/// Bytes of a search space as JSON. A trial's claim reads it.
+/// The most bytes that a search space may have as JSON, because each trial's claim reads it.
 const MAX_SEARCH_BYTES: usize = 1 << 20;
 
-/// Patterns under `exclude` and `first`. Each costs a comparison for every trial, `first` even a pass.
+/// The most patterns under `exclude` and `first`. Each is compared with every trial, and each of `first` needs a pass
+/// of its own.
 const MAX_EXCLUDED: usize = 100;
 const MAX_FIRST: usize = 16;
 
-/// What `spotsweep:` says about choosing trials.
+/// The keys under `spotsweep:` that choose the trials.
 #[derive(Default)]
 pub(crate) struct Sampling<'n> {
     cap: Option<u64>,
@@ -79,7 +79,7 @@ pub(crate) struct Sampling<'n> {
     exclude: Vec<&'n Node>,
     first: Vec<&'n Node>,
     shuffled: bool,
-    /// `order`, for what is wrong with it.
+    /// The place of `order`, for messages about it.
     order: Option<&'n Node>,
     repeats: Option<Wanted>,
 }
@@ -118,7 +118,7 @@ impl<'n> Sampling<'n> {
         Self { cap, seed: seed(fixed, version), exclude, first, shuffled, order: own.get("order"), repeats }
     }
 
-    /// Parameter sets for so many trials.
+    /// Returns how many parameter sets make `trials` trials.
     fn sets(&self, trials: u64, report: &mut Report<'_>) -> u64 {
         self.repeats.as_ref().map_or(trials, |repeats| repeats.sets(trials, report))
     }
@@ -189,7 +189,7 @@ pub(crate) fn list_plan(
     size::plan(candidates, &limits, shuffle(sampling, points), report)
 }
 
-/// As [`Directory::pattern`], over the names that the list uses.
+/// Reads a pattern like [`Directory::pattern`], over the names that the list uses.
 fn list_pattern(node: &Node, what: &str, names: &HashSet<&str>, report: &mut Report<'_>) -> Option<ListPattern> {
     let fields = Fields::any(node, what, report)?;
     if fields.entries().len() > MAX_NAMES {
@@ -215,7 +215,7 @@ fn list_pattern(node: &Node, what: &str, names: &HashSet<&str>, report: &mut Rep
     Some(pattern)
 }
 
-/// All of them, if there is none that has a problem. Looks at every one.
+/// Returns all items if none of them has a problem. It reads every item, so that every problem is reported.
 fn all<T>(read: impl Iterator<Item = Option<T>>) -> Option<Vec<T>> {
     let read: Vec<Option<T>> = read.collect();
     read.into_iter().collect()
@@ -255,7 +255,7 @@ pub(crate) fn wandb(
         }
         return None;
     };
-    // Without a method the parameters are checked all the same, by the more lenient rules.
+    // Without a method the parameters are still checked, by the more lenient rules.
     let mut space = parameters::read(&entry.value, method.unwrap_or(Method::Random), report)?;
     if let Some(repeats) = &sampling.repeats {
         repeats.check(space.dimensions.iter().filter_map(|dimension| Some(dimension.path.first()?.as_str())), report);
@@ -287,7 +287,7 @@ pub(crate) fn wandb(
     }
 }
 
-/// A search that learns from its trials. It may have fewer points than trials are asked for.
+/// Plans a search that learns from its trials. The space may have fewer points than the file asks trials for.
 fn bayes(
     fields: Fields<'_>,
     space: Space,
@@ -320,7 +320,7 @@ fn bayes(
     Some(plan)
 }
 
-/// The number of trials where the file has none: W&B draws until it is stopped, and a sweep here has an end.
+/// Returns the number of trials for a file without one. W&B draws until it is stopped, but a sweep here must end.
 fn default_cap((what, most): (&str, u64), fields: Fields<'_>, defaults: &Defaults, report: &mut Report<'_>) -> u64 {
     let trials = defaults.trials.clamp(1, most);
     let place = fields.get("method").map_or(fields.place(), |node| node.place);
@@ -348,7 +348,7 @@ fn controller(node: &Node, report: &mut Report<'_>) {
 
 fn method(fields: Fields<'_>, report: &mut Report<'_>) -> Option<Method> {
     let Some(node) = fields.get("method") else {
-        // A misspelt one is reported as an unknown key already.
+        // A misspelt key has been reported as unknown already.
         let is_unknown = |key: &str| !WANDB_KEYS.contains(&key);
         if fields.entries().iter().any(|entry| is_unknown(&entry.key) && near_miss(&entry.key, ["method"]).is_some()) {
             return None;

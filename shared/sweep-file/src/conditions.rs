@@ -13,14 +13,14 @@ use super::space::{Condition, Dimension, Values};
 use super::tree::{Entry, Kind, Node};
 use super::values::canonical;
 
-/// Parameters that one pattern may name.
+/// The most parameters that one pattern may name.
 pub(crate) const MAX_NAMES: usize = 100;
 
-/// Finds dimensions by name and values by what they are, each in constant time.
+/// Finds dimensions by name, and indexes by value, each in constant time.
 pub(crate) struct Directory<'d> {
     dimensions: &'d [Dimension],
     by_name: HashMap<String, usize>,
-    /// Names that two parameters have: `a.b`, and `b` in the group `a`.
+    /// Names that two parameters share: `a.b`, and `b` in the group `a`.
     ambiguous: HashSet<String>,
     by_value: Vec<OnceCell<HashMap<String, Vec<u64>>>>,
 }
@@ -37,7 +37,7 @@ impl<'d> Directory<'d> {
         Self { dimensions, by_name, ambiguous, by_value: vec![OnceCell::new(); dimensions.len()] }
     }
 
-    /// `{optimizer: sgd, batch_size: [32, 64]}`: every named parameter has (one of) the named values.
+    /// Reads a pattern such as `{optimizer: sgd, batch_size: [32, 64]}`: every named parameter has one of the values.
     pub(crate) fn pattern(&self, node: &Node, what: &str, report: &mut Report<'_>) -> Option<Vec<Condition>> {
         let fields = Fields::any(node, what, report)?;
         let named = fields.entries().len();
@@ -122,7 +122,7 @@ impl<'d> Directory<'d> {
     }
 }
 
-/// A list means any of its values.
+/// Returns the values that a node allows: a list allows each of its values.
 pub(crate) fn alternatives(node: &Node) -> &[Node] {
     match &node.kind {
         Kind::List(nodes) => nodes,

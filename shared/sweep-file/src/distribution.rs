@@ -1,24 +1,24 @@
 //! The distributions of a parameter, each by its quantile function.
 //!
-//! W&B samples by inverting the distribution at a uniform number as well, and so do the answers recorded from it.
+//! W&B also samples by inverting the distribution at a uniform number, so its recorded answers can be compared.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value};
 use statrs::function::beta::checked_beta_reg;
 use statrs::function::erf::erfc_inv;
 
-/// Where a parameter's values come from.
+/// The distribution of a parameter's values.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Distribution {
     Constant(Value),
-    /// One of some values, each as likely as the others or by cumulated probabilities.
+    /// One of several values, either all equally likely or by cumulated probabilities.
     Choice {
         values: Vec<Value>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cumulated: Option<Vec<f64>>,
     },
-    /// Every whole number from min to max.
+    /// Every whole number from `min` to `max`.
     Integers {
         min: i64,
         max: i64,
@@ -59,21 +59,21 @@ pub(crate) enum Curve {
     },
 }
 
-/// `q` of a quantised distribution.
+/// The `q` of a quantised distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Step {
     pub(crate) size: f64,
-    /// Written as a whole number, so the values are whole numbers too.
+    /// Whether `q` is written as a whole number, which makes the values whole numbers too.
     pub(crate) whole: bool,
-    /// Its min and max are written as whole numbers too, so the values of a grid are.
+    /// Whether `min` and `max` are whole numbers as well, which makes the values of a grid whole.
     pub(crate) whole_grid: bool,
 }
 
-/// The smallest probability that is drawn; the largest is as far from 1. Draws have 52 bits and lie between the ends.
+/// The smallest probability that is drawn. The largest is as far from 1: draws have 52 bits and lie between the ends.
 pub(crate) const SMALLEST_PROBABILITY: f64 = 1.0 / (1_u64 << 53) as f64;
 
 impl Distribution {
-    /// For distributions with countable values: which of them stands at `probability`.
+    /// Returns which of the countable values stands at `probability`; `None` for real numbers.
     pub(crate) fn index(&self, probability: f64) -> Option<u64> {
         match self {
             Self::Constant(_) => Some(0),
@@ -90,7 +90,8 @@ impl Distribution {
         }
     }
 
-    /// The value with an index that [`Self::index`] gave, or the multiple of a step with one below [`Self::steps`].
+    /// Returns the value with an index that [`Self::index`] gave, or the multiple of a step with one below
+    /// [`Self::steps`].
     pub(crate) fn at(&self, index: u64) -> Option<Value> {
         match self {
             Self::Constant(value) => Some(value.clone()),
@@ -105,7 +106,7 @@ impl Distribution {
         }
     }
 
-    /// The value at `probability`, from 0 to 1.
+    /// Returns the value at `probability`, from 0 to 1.
     pub(crate) fn quantile(&self, probability: f64) -> Value {
         match self {
             Self::Constant(_) | Self::Choice { .. } | Self::Integers { .. } => {
@@ -116,13 +117,13 @@ impl Distribution {
     }
 }
 
-/// Which of `slots` equal parts of 0 to 1 holds `probability`; the upper end belongs to the part.
+/// Returns which of `slots` equal parts of 0 to 1 holds `probability`. The upper end belongs to the part.
 fn slot(probability: f64, slots: u64) -> u64 {
-    // Saturates at both ends, which keeps W&B's "one below the first" at probability 0 out.
+    // Clamping at both ends avoids W&B's "one below the first" at probability 0.
     ((probability * slots as f64).ceil() as u64).clamp(1, slots.max(1)) - 1
 }
 
-/// How many whole numbers there are from `min` to `max`; `u64::MAX` for all of them but one.
+/// Returns how many whole numbers there are from `min` to `max`, at most `u64::MAX`.
 pub(crate) fn count(min: i64, max: i64) -> u64 {
     max.abs_diff(min).saturating_add(1)
 }
@@ -138,7 +139,7 @@ impl Curve {
         }
     }
 
-    /// Where values lie.
+    /// Returns the least and the greatest value.
     fn bounds(self) -> (f64, f64) {
         match self {
             Self::Uniform { min, max } | Self::LogUniform { min, max } => (min, max),
@@ -148,8 +149,8 @@ impl Curve {
         }
     }
 
-    /// The least and greatest multiple of `step` within bounds, with a little patience for rounding:
-    /// 0.3 is a multiple of 0.1 although 0.3 / 0.1 is 2.9999999999999996.
+    /// Returns the least and the greatest multiple of `step` within the bounds. It tolerates rounding: 0.3 is a
+    /// multiple of 0.1 although 0.3 / 0.1 is 2.9999999999999996.
     pub(crate) fn multiples(self, step: Step) -> (f64, f64) {
         let (min, max) = self.bounds();
         ((min / step.size - 1e-9).ceil(), (max / step.size + 1e-9).floor())
@@ -159,11 +160,11 @@ impl Curve {
         let value = self.quantile(probability);
         let Some(step) = step else { return real(value) };
         let (least, greatest) = self.multiples(step);
-        // Ties to even, as numpy rounds.
+        // numpy rounds ties to even.
         self.multiple(step, (value / step.size).round_ties_even().max(least).min(greatest))
     }
 
-    /// A multiple of the step, within bounds.
+    /// Returns a multiple of the step, moved into the bounds.
     fn multiple(self, step: Step, multiple: f64) -> Value {
         let (min, max) = self.bounds();
         let stepped = multiple * step.size;
@@ -171,7 +172,7 @@ impl Curve {
     }
 }
 
-/// A JSON number; -0.0 counts as 0.0.
+/// Returns a JSON number, with 0.0 for -0.0.
 fn real(value: f64) -> Value {
     Number::from_f64(value + 0.0).map_or(Value::Null, Value::Number)
 }
@@ -180,7 +181,7 @@ fn standard_normal(probability: f64) -> f64 {
     -std::f64::consts::SQRT_2 * erfc_inv(2.0 * probability)
 }
 
-/// By bisection: statrs's own Newton iteration has no bound on its steps.
+/// Finds the quantile by bisection, because statrs's own Newton iteration has no bound on its steps.
 fn beta_quantile(a: f64, b: f64, probability: f64) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     for _ in 0..200 {

@@ -1,4 +1,4 @@
-//! Reads a whole sweep file: which of the forms it has, and its top level.
+//! Reads a whole sweep file: which of the two forms it has, and its top level.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -34,31 +34,31 @@ pub(crate) const LIST_KEYS: [&str; 11] = [
     "entity",
 ];
 
-/// Settings that files of others may have at the top level, where they mean something else.
+/// Settings of spotsweep that files for other programs may have at the top level with another meaning.
 const OTHERS_KEYS: [&str; 2] = ["tags", "seed"];
 
-/// Settings at the top level that are absent to W&B's engine and agent if they are null.
+/// Keys at the top level that W&B's engine and agent take for absent if they are null.
 const ABSENT_IF_NULL: [&str; 9] =
     ["run_cap", "metric", "command", "controller", "early_terminate", "metrics", "scheduler", "job", "image_uri"];
 
-/// The same under `metric`.
+/// Keys under `metric` that they take for absent if they are null.
 const ABSENT_IN_METRIC: [&str; 3] = ["name", "goal", "target"];
 
-/// Words of keys that limit the trials to other programs: `max_runs`, `n_trials`, `trial_count`.
+/// Words that limit the trials in the keys of other programs: `max_runs`, `n_trials`, `trial_count`.
 const AMOUNTS: [&str; 10] = ["max", "maximum", "num", "n", "number", "numberof", "total", "count", "limit", "budget"];
 const TRIALS: [&str; 6] = ["run", "runs", "trial", "trials", "experiment", "experiments"];
 
-/// Keys at the top level that are unknown and looked at: whoever has more has another format.
+/// The most unknown keys at the top level that are looked at. A file with more has another format.
 const MAX_UNKNOWN: usize = 100;
 
-/// So many of them have a warning each.
+/// The number of unknown keys up to which each has a warning of its own.
 const FEW_UNKNOWN: usize = 3;
 
-/// Trials whose names are known to a command's messages.
+/// The number of listed trials whose names a command's messages know.
 const NAMED_TRIALS: usize = 100;
 
-/// Reads the file. Where problems remain, the report has them and the result must not be used. The warnings stay in
-/// the report.
+/// Reads the file. If problems remain, they are in the report, and the result must not be used. The report also keeps
+/// the warnings.
 pub(crate) fn read(text: &str, version: &str, defaults: &Defaults, report: &mut Report<'_>) -> Option<SweepFile> {
     let root = match tree::parse(text, report) {
         Parsed::Whole(Some(root)) => without_absent(root),
@@ -110,7 +110,7 @@ fn empty(report: &mut Report<'_>) {
     report.add(Place::START, "the file is empty: it has no trials", help);
 }
 
-/// Drops the entries that are as good as absent. To W&B's agent an empty `command` is one too.
+/// Drops the entries that W&B takes for absent. An empty `command` is one of them for its agent.
 fn without_absent(mut root: Node) -> Node {
     let Kind::Mapping(entries) = &mut root.kind else { return root };
     let is_empty = |node: &Node| match &node.kind {
@@ -129,11 +129,12 @@ fn without_absent(mut root: Node) -> Node {
     root
 }
 
-/// Checks the entries of a file that breaks off below them, each by itself: what they refer to may stand further below.
+/// Checks the complete entries of a file that cannot be read to its end. Each is checked by itself, because what it
+/// refers to may follow in the unread part.
 fn check_part(entries: Vec<Entry>, report: &mut Report<'_>) {
     let root = without_absent(Node { place: Place::START, kind: Kind::Mapping(entries), text_to_wandb: None });
     let Some((fields, own)) = top_level(&root, report) else { return };
-    // As if there were a `program` and a `method`.
+    // The unread part may have a `program` and a `method`, so their absence is no problem.
     let context = Context { program: Some(""), ..Context::default() };
     if let Some(own) = own {
         settings::read(own, &context, Role::Unused, report);
@@ -147,7 +148,7 @@ fn check_part(entries: Vec<Entry>, report: &mut Report<'_>) {
     fields.get("parameters").and_then(|node| parameters::read(node, Method::Random, report));
 }
 
-/// The top level and what stands under `spotsweep:`, with unknown keys reported.
+/// Returns the top level and the mapping under `spotsweep:`, and reports their unknown keys.
 fn top_level<'n>(root: &'n Node, report: &mut Report<'_>) -> Option<(Fields<'n>, Option<Fields<'n>>)> {
     let is_list = Fields::any(root, "the sweep file", report)?.has("trials");
     let keys = if is_list { LIST_KEYS.as_slice() } else { WANDB_KEYS.as_slice() };
@@ -160,7 +161,8 @@ fn top_level<'n>(root: &'n Node, report: &mut Report<'_>) -> Option<(Fields<'n>,
     Some((fields, own))
 }
 
-/// W&B warns about keys of others and goes on. A slip in a key of the file's own would cost GPU hours.
+/// Reports or warns about unknown keys. W&B ignores keys of other programs with a warning, but a slip in a key of the
+/// file's own would cost GPU hours.
 fn unknown_keys(fields: Fields<'_>, keys: &[&str], report: &mut Report<'_>) {
     let is_unknown = |entry: &&Entry| !keys.contains(&entry.key.as_str());
     let mut ignored = Vec::new();
@@ -192,7 +194,8 @@ fn unknown_keys(fields: Fields<'_>, keys: &[&str], report: &mut Report<'_>) {
     warn_of_ignored(&ignored, report);
 }
 
-/// Of a few keys each has a warning. Many are another program's configuration, and have one together.
+/// Warns about ignored keys. A few keys get a warning each. Many keys are another program's configuration and get one
+/// warning together.
 fn warn_of_ignored(ignored: &[&Entry], report: &mut Report<'_>) {
     let help = "delete the line, or put `#` before it";
     if let [first, others @ ..] = ignored
@@ -209,7 +212,7 @@ fn warn_of_ignored(ignored: &[&Entry], report: &mut Report<'_>) {
     }
 }
 
-/// Where one of spotsweep's own settings belongs. Others' `budget` is a number.
+/// Returns where one of spotsweep's own settings belongs. In other programs' files `budget` is a number.
 fn moved(entry: &Entry) -> String {
     match &entry.value.kind {
         Kind::Scalar(Scalar::Number(number)) if entry.key == "budget" => format!(
@@ -219,7 +222,8 @@ fn moved(entry: &Entry) -> String {
     }
 }
 
-/// The help for a key that looks like a limit of the trials, in a file that has none: ignoring that costs money.
+/// Returns the help for a key that looks like a limit of the trials, if the file has no limit: ignoring the key would
+/// cost money.
 fn limit_help(fields: Fields<'_>, entry: &Entry) -> Option<String> {
     let is_capped = match fields.get("spotsweep").map(|node| &node.kind) {
         Some(Kind::Mapping(own)) => own.iter().any(|entry| entry.key == "trials"),
@@ -244,7 +248,7 @@ fn limit_help(fields: Fields<'_>, entry: &Entry) -> Option<String> {
     ))
 }
 
-/// Whether the key is a limit of runs to other programs: `max_runs`, `count`.
+/// Whether other programs limit their runs with this key: `max_runs`, `count`.
 fn is_like_a_limit(key: &str) -> bool {
     let key: String = key.to_lowercase().chars().filter(char::is_ascii_alphanumeric).collect();
     let is_amount = |word: &str| AMOUNTS.contains(&word);
@@ -253,7 +257,7 @@ fn is_like_a_limit(key: &str) -> bool {
     ["count", "runs"].contains(&key.as_str()) || TRIALS.iter().any(is_of_trials)
 }
 
-/// The names that a command's macros may take for parameters, those of groups as `group.name`.
+/// Returns the names that a command's macros may use as parameters, those of groups as `group.name`.
 fn parameter_names(fields: Fields<'_>) -> HashSet<String> {
     let mut names = HashSet::new();
     fields.get("parameters").into_iter().for_each(|node| add_names(node, "", &mut names));
@@ -263,7 +267,7 @@ fn parameter_names(fields: Fields<'_>) -> HashSet<String> {
     names
 }
 
-/// Adds the names of a trial or of `parameters`, where a group's own are one level below.
+/// Adds the names of a trial or of `parameters`. The names within a group are one level below.
 fn add_names(node: &Node, group: &str, names: &mut HashSet<String>) {
     let Kind::Mapping(entries) = &node.kind else { return };
     for Entry { key, value, .. } in entries {
@@ -335,7 +339,7 @@ fn read_mapping(root: &Node, version: &str, defaults: &Defaults, report: &mut Re
     })
 }
 
-/// The script, if it has a value. Without one there must be a command, which then runs something else.
+/// Returns the script, if it has a value. A blank `program` needs a command, which then runs something else.
 fn program<'n>(fields: Fields<'n>, own: Option<Fields<'_>>, report: &mut Report<'_>) -> Option<&'n str> {
     let node = fields.get("program")?;
     let has_command = fields.has("command") || own.is_some_and(|own| own.has("command"));
@@ -360,7 +364,7 @@ fn as_text(node: &Node) -> Option<&str> {
     }
 }
 
-/// The element before `${program}` in the W&B command.
+/// Returns the element before `${program}` in the W&B command.
 fn before_program(fields: Fields<'_>) -> Option<&str> {
     let Some(node) = fields.get("command") else { return Some("${interpreter}") };
     let Kind::List(nodes) = &node.kind else { return None };
@@ -368,12 +372,13 @@ fn before_program(fields: Fields<'_>) -> Option<&str> {
     as_text(nodes.get(at.checked_sub(1)?)?)
 }
 
-/// A label for people, or of W&B's. It changes no trial, so any scalar will do, and one without a value is none.
+/// Reads a label for people or for W&B. No trial depends on it, so any scalar is valid, and a blank one counts as
+/// absent.
 fn label(node: &Node, key: &str, report: &mut Report<'_>) -> Option<String> {
     if node.is_blank() { None } else { written(node, key, report) }
 }
 
-/// Where each setting stands, for problems that are found later.
+/// Returns the place of each setting, for problems that are found later.
 fn places(fields: Fields<'_>, own: Option<Fields<'_>>, root: Place, report: &Report<'_>) -> BTreeMap<String, Problem> {
     let outer = fields.entries().iter().filter(|entry| ["program", "command"].contains(&entry.key.as_str()));
     let inner = own.map(|own| own.entries()).unwrap_or_default();

@@ -14,23 +14,23 @@ use super::tree::{Entry, Kind, Node};
 
 pub(crate) mod reach;
 
-/// The rules, by their `type`.
+/// The values of `type`, one for each rule.
 pub(crate) const TYPES: [&str; 4] = ["hyperband", "asha", "median", "interruption"];
 
-/// Their keys other than `type`. Ray's names and W&B's are both taken where they mean the same.
+/// The keys of each rule other than `type`. Ray's and W&B's names are both valid where they have the same meaning.
 pub(crate) const HYPERBAND_KEYS: [&str; 5] = ["min_iter", "max_iter", "s", "eta", "strict"];
 pub(crate) const ASHA_KEYS: [&str; 7] =
     ["grace_period", "max_t", "reduction_factor", "brackets", "min_iter", "max_iter", "eta"];
 pub(crate) const MEDIAN_KEYS: [&str; 4] = ["grace_period", "min_iter", "interval", "min_samples_required"];
 pub(crate) const INTERRUPTION_KEYS: [&str; 4] = ["min_iter", "max_iter", "s", "eta"];
 
-/// What rungs can be counted by.
+/// The values of `rungs_by`.
 pub(crate) const UNITS: [&str; 2] = ["reports", "step"];
 
-/// W&B's `eta` where the file has none.
+/// W&B's default for `eta`.
 const ETA: f64 = 3.0;
 
-/// The first rung of the rule that judges interrupted trials. The study behind it measured this one.
+/// The first rung of the rule that judges interrupted trials. The study of the rule used this value.
 const INTERRUPTION_FROM: i64 = 3;
 
 /// Ray's defaults.
@@ -39,13 +39,13 @@ const ASHA_TO: i64 = 100;
 const ASHA_ETA: f64 = 4.0;
 const MEDIAN_LEAST: i64 = 3;
 
-/// Katib's first step for the median rule. Ray's default is a minute, and its unit is seconds.
+/// Katib's first step for the median rule. Ray's default is one minute, and its unit is seconds.
 const MEDIAN_FROM: i64 = 4;
 
-/// The most that a step can be.
+/// The largest step.
 const LAST: i64 = RUNG_LIMIT as i64 - 1;
 
-/// Reads the rule, where there is one.
+/// Reads the rule, if its keys are valid.
 pub(crate) fn read(entry: &Entry, has_metric: bool, report: &mut Report<'_>) -> Option<Rule> {
     let fields = Fields::any(&entry.value, "`early_terminate`", report)?;
     if !has_metric {
@@ -108,7 +108,8 @@ pub(crate) fn unit(own: Fields<'_>, has_rule: bool, report: &mut Report<'_>) -> 
     }
 }
 
-/// W&B deletes keys that it does not know. A slip in one that it knows would change who stops.
+/// Reports unknown keys. W&B deletes keys that it does not know, but a slip in a key that it knows would change which
+/// trials stop.
 fn unknown_keys(fields: Fields<'_>, report: &mut Report<'_>) {
     let is_unknown = |entry: &&Entry| entry.key != "type" && !HYPERBAND_KEYS.contains(&entry.key.as_str());
     for entry in fields.entries().iter().filter(is_unknown) {
@@ -123,8 +124,9 @@ fn unknown_keys(fields: Fields<'_>, report: &mut Report<'_>) {
     }
 }
 
-/// `max_iter` without `s`: W&B takes the file and runs the sweep, and stops no run, because its function that decides
-/// that raises `KeyError` (`hyperband_stop_runs` in `sweeps` 0.3.0; the schema has `min_iter` or both of the others).
+/// Warns about `max_iter` without `s`. W&B accepts the file and runs the sweep but stops no run, because its deciding
+/// function raises `KeyError` (`hyperband_stop_runs` in `sweeps` 0.3.0; the schema demands `min_iter` or both of the
+/// others).
 fn stops_nothing(fields: Fields<'_>, last: &Entry, report: &mut Report<'_>) {
     let length = fields.integer("max_iter", 1..=LAST, report);
     let first = if fields.has("min_iter") { fields.integer("min_iter", 1..=LAST, report) } else { None };
@@ -143,7 +145,7 @@ fn only<'n>(node: &'n Node, what: &str, keys: &[&str], report: &mut Report<'_>) 
     Fields::known(node, what, &[&["type"], keys].concat(), report)
 }
 
-/// The bands and eta of hyperband. `default` is the first band where the file says nothing of them.
+/// Reads the bands and eta of hyperband. `default` is the first band if the file names none.
 fn bands(fields: Fields<'_>, default: Option<i64>, report: &mut Report<'_>) -> Option<(Vec<u64>, f64)> {
     let eta = eta(fields, "eta", ETA, report);
     let first = fields.has("min_iter").then(|| fields.integer("min_iter", 1..=LAST, report));
@@ -212,7 +214,7 @@ fn bands_from(fields: Fields<'_>, first: i64, eta: f64, report: &mut Report<'_>)
     Some(hyperband::bands_from(first.unsigned_abs(), eta))
 }
 
-/// `s`, as Python's `range` takes it: written as a whole number. Below 1 there is no band.
+/// Reads `s` as Python's `range` takes it: written as a whole number. Below 1 there is no band.
 fn brackets(fields: Fields<'_>, report: &mut Report<'_>) -> Option<u64> {
     let brackets = fields.plain_integer("s", report)?;
     if let (true, Some(node)) = (brackets < 1, fields.get("s")) {
@@ -241,7 +243,7 @@ fn strict(fields: Fields<'_>, report: &mut Report<'_>) -> Option<bool> {
     None
 }
 
-/// The key's name that the file uses, of those that mean the same.
+/// Returns which of two names with the same meaning the file uses.
 fn either(fields: Fields<'_>, names: [&'static str; 2], report: &mut Report<'_>) -> &'static str {
     let [name, other] = names;
     if let (true, Some(entry)) = (fields.has(name), fields.entry(other)) {
@@ -296,7 +298,6 @@ fn read_median(fields: Fields<'_>, report: &mut Report<'_>) -> Option<Rule> {
     Some(Rule::Median { rungs: median(first?, interval), least: usize::try_from(least?).ok()? })
 }
 
-/// What it looks like, for the JSON Schema.
 pub(crate) fn schema() -> Value {
     let choice = |name: &str, keys: &[&str], needs: Value, description: &str| {
         let properties: Map<String, Value> =

@@ -1,50 +1,50 @@
-//! What Spot interruptions make of a sweep's hours.
+//! Estimates the hours that Spot interruptions add to a sweep.
 //!
-//! Interruptions are taken to fall at random, at the rate of a record. A trial with checkpoints loses a part of its time
-//! at each of them. A trial without has to come through in one piece, and begins again until it does or has no attempt
-//! left.
+//! The estimate assumes interruptions at random times, at the rate of a record. A trial with checkpoints loses some
+//! training time at each of them. A trial without checkpoints must train without an interruption, and starts from the
+//! beginning until it has done so or has no attempt left.
 
 use serde::{Deserialize, Serialize};
 
 use crate::settings::ATTEMPTS;
 use crate::{Settings, SweepFile, Warning, Workspace};
 
-/// Interruptions of a trial in an hour of training, in the hard record that `docs/replay.md` replays: 10 372 in 10 000
+/// Interruptions of a trial per hour of training, in the hard record that `docs/replay.md` replays: 10 372 in 10 000
 /// hours (us-east-1, checkpoints of 1 GiB, no initialization rate, as is the default).
 pub const INTERRUPTIONS_PER_HOUR: f64 = 10_372.0 / 10_000.0;
 /// Seconds from an interruption until the trial trains again, in the same record (median).
 const RESUME_SECONDS: f64 = 223.0;
-/// Seconds of training that an interruption costs a training without a handler of the signal, whose checkpoints are 15
-/// minutes apart (`docs/replay.md`).
+/// Seconds of training that an interruption costs a training that does not handle the signal and saves a checkpoint
+/// every 15 minutes (`docs/replay.md`).
 const LOST_SECONDS: f64 = 461.0;
-/// Hours of a trial for which costs are given where no hours are known.
+/// Hours of a trial for which costs are given if its length is not known.
 const USUAL_HOURS: [f64; 3] = [1.0, 4.0, 10.0];
-/// From so many billed hours for each useful one, a training has to save checkpoints.
+/// Billed hours per useful hour from which a training has to save checkpoints.
 const MOST_BILLED_HOURS: f64 = 2.0;
 
-/// What a sweep is expected to be billed on Spot, if each of its trials trains for so long.
+/// The expected bill of a sweep on Spot, if each of its trials trains for `trial_hours`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Expected {
     /// Hours of training of one trial.
     pub trial_hours: f64,
     /// Hours of training of all trials.
     pub useful_hours: f64,
-    /// Hours that all trials are billed, if they go on from checkpoints that are 15 minutes apart. Absent where the trials
-    /// have no workspace to keep them in.
+    /// Hours billed for all trials, if they save a checkpoint every 15 minutes. Absent if the trials have no workspace
+    /// to keep checkpoints in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub billed_hours_with_checkpoints: Option<f64>,
-    /// Hours that all trials are billed, if they save no checkpoints.
+    /// Hours billed for all trials, if they save no checkpoints.
     pub billed_hours_without_checkpoints: f64,
-    /// The share of trials without checkpoints that come to their end within their attempts, 0 to 1.
+    /// The share of trials without checkpoints that finish within their attempts, 0 to 1.
     pub finished_without_checkpoints: f64,
 }
 
 impl Expected {
-    /// For trials that train for so many hours each, more than 0.
+    /// Estimates trials that train for `hours` hours each, which must be more than 0.
     pub fn of(trials: u64, hours: f64, attempts: Option<u8>, has_workspace: bool) -> Self {
         let trial = OneTrial { hours, attempts: attempts.unwrap_or(ATTEMPTS) };
         let count = trials as f64;
-        // Trials of seconds are no trials of nothing.
+        // Rounding must not turn trials of a few seconds into zero hours.
         let digits = if hours * count < 1.0 { 1e6 } else { 100.0 };
         let rounded = |value: f64| (value * digits).round() / digits;
         Self {
@@ -57,7 +57,7 @@ impl Expected {
         }
     }
 
-    /// For trials of the most that one attempt may run, or of usual lengths where there is no limit.
+    /// Estimates trials that train for as long as one attempt may run, or for usual lengths if there is no limit.
     pub fn of_limit(trials: u64, limit_seconds: Option<u32>, attempts: Option<u8>, has_workspace: bool) -> Vec<Self> {
         let limit = limit_seconds.map(|seconds| vec![f64::from(seconds) / 3600.0]);
         let hours = limit.unwrap_or_else(|| USUAL_HOURS.to_vec());
@@ -65,43 +65,43 @@ impl Expected {
     }
 }
 
-/// Hours billed for an hour of training that counts, if an interruption costs so many seconds of training.
+/// Returns the hours billed per useful hour of training, if an interruption costs `lost_seconds` of training.
 pub fn billed_per_hour_with_checkpoints(lost_seconds: f64) -> f64 {
     1.0 + INTERRUPTIONS_PER_HOUR * (lost_seconds + RESUME_SECONDS) / 3600.0
 }
 
-/// Hours billed for an hour of training that counts, in trials of so many hours that save no checkpoints.
+/// Returns the hours billed per useful hour of training, for trials of `hours` hours that save no checkpoints.
 pub fn billed_per_hour_without_checkpoints(hours: f64) -> f64 {
     let whole = unbroken(hours);
     (1.0 - whole) / whole * (1.0 / INTERRUPTIONS_PER_HOUR + RESUME_SECONDS / 3600.0) / hours
 }
 
-/// Whether most of what is billed is lost, in trials of so many hours that save no checkpoints.
+/// Whether at least half of the bill is lost, for trials of `hours` hours that save no checkpoints.
 pub fn needs_checkpoints(hours: f64) -> bool {
     billed_per_hour_without_checkpoints(hours) >= MOST_BILLED_HOURS
 }
 
-/// The chance of so many hours without an interruption.
+/// Returns the probability of `hours` hours without an interruption.
 fn unbroken(hours: f64) -> f64 {
     (-INTERRUPTIONS_PER_HOUR * hours).exp()
 }
 
-/// A trial without checkpoints.
 struct OneTrial {
     hours: f64,
     attempts: u8,
 }
 
 impl OneTrial {
-    /// The chance that one of the attempts comes through.
+    /// Returns the probability that one of the attempts finishes.
     fn finished(&self) -> f64 {
         1.0 - (1.0 - unbroken(self.hours)).powi(self.attempts.into())
     }
 
-    /// The expected number of attempts times the expected length of one; each but the first resumes first.
+    /// Returns the expected number of attempts times their expected length. Each attempt but the first also takes time
+    /// to resume.
     fn billed_hours(&self) -> f64 {
         let whole = unbroken(self.hours);
-        // Of so small a chance nothing is left in a 64-bit float, and all attempts are used.
+        // A 64-bit float cannot hold so small a probability; then all attempts are used.
         let finished = self.finished();
         let attempts = if finished > 0.0 { finished / whole } else { f64::from(self.attempts) };
         attempts * (1.0 - whole) / INTERRUPTIONS_PER_HOUR + (attempts - 1.0) * RESUME_SECONDS / 3600.0
@@ -109,15 +109,15 @@ impl OneTrial {
 }
 
 impl Settings {
-    /// Whether a trial has a volume for checkpoints, as far as the file says: a deployment may have none.
+    /// Whether a trial has a volume for checkpoints by the sweep file. The deployment may still have none.
     pub fn has_workspace(&self) -> bool {
         self.workspace != Some(Workspace::Off)
     }
 }
 
 impl SweepFile {
-    /// What to know of trials that may run for long, and have no workspace for checkpoints. `None` for those that a
-    /// timeout keeps short, or whose length is not known.
+    /// Returns a warning about trials that may run for long without a workspace for checkpoints. `None` if a timeout
+    /// keeps them short, or if their length is not known.
     pub fn long_without_checkpoints(&self) -> Option<Warning> {
         let hours = f64::from(self.settings.timeout_seconds?) / 3600.0;
         let expected = Expected::of(self.trial_count(), hours, self.settings.attempts, false);
@@ -143,7 +143,7 @@ mod tests {
 
     use super::*;
 
-    /// One trial without checkpoints, interrupted at random: what it is billed, and whether it ends.
+    /// Draws one trial without checkpoints, interrupted at random. Returns its billed hours, and whether it finishes.
     fn drawn(random: &mut ChaCha8Rng, hours: f64, attempts: u8) -> (f64, bool) {
         let mut billed = 0.0;
         for attempt in 0..attempts {
@@ -180,7 +180,8 @@ mod tests {
         }
     }
 
-    /// However few trials end: attempts make the bill larger and the ends more, in the same proportion.
+    /// The ratio does not depend on how few trials finish: attempts raise the bill and the finished trials in
+    /// proportion.
     #[test]
     fn a_useful_hour_costs_the_same_with_any_number_of_attempts() {
         let per_hour = billed_per_hour_without_checkpoints(2.0);

@@ -1,4 +1,4 @@
-//! Reading mappings with known keys: each helper takes what it can and reports what it cannot.
+//! Reads mappings with known keys. Each helper takes what is valid and reports the rest.
 
 use std::ops::RangeInclusive;
 
@@ -9,10 +9,10 @@ use super::scalar::Scalar;
 use super::slips::with_space;
 use super::tree::{Entry, Kind, Node};
 
-/// Whole numbers below it are exact as a 64-bit float: 2^53.
+/// The bound below which a 64-bit float holds every whole number exactly: 2^53.
 const EXACT_BELOW: f64 = (1_u64 << 53) as f64;
 
-/// The entries of a mapping whose keys were checked.
+/// The entries of a mapping whose keys have been checked.
 #[derive(Clone, Copy)]
 pub(crate) struct Fields<'n> {
     entries: &'n [Entry],
@@ -20,12 +20,13 @@ pub(crate) struct Fields<'n> {
 }
 
 impl<'n> Fields<'n> {
-    /// `what` names the mapping in messages, e.g. `the sweep file`.
+    /// Reads a mapping, and reports keys that are not in `keys`. `what` names the mapping in messages, e.g. `the sweep
+    /// file`.
     pub(crate) fn known(node: &'n Node, what: &str, keys: &[&str], report: &mut Report<'_>) -> Option<Self> {
         Self::known_or_meant(node, what, keys, &|_, _| None, report)
     }
 
-    /// The same. `meant` has the help for a key that is known elsewhere, with its value as it is written.
+    /// Reads a mapping like [`Self::known`]. `meant` returns the help for an unknown key, given its value as written.
     pub(crate) fn known_or_meant(
         node: &'n Node,
         what: &str,
@@ -51,7 +52,7 @@ impl<'n> Fields<'n> {
         Some(fields)
     }
 
-    /// A mapping with keys of the person's own choice.
+    /// Reads a mapping whose keys the person may choose.
     pub(crate) fn any(node: &'n Node, what: &str, report: &mut Report<'_>) -> Option<Self> {
         let Kind::Mapping(entries) = &node.kind else {
             let help = match node.with_space() {
@@ -92,7 +93,8 @@ impl<'n> Fields<'n> {
         integer(self.get(key)?, key, range, report)
     }
 
-    /// As [`Self::integer`], without a point or an exponent: W&B takes no others as limits of whole numbers.
+    /// Reads an integer like [`Self::integer`], but without a point or an exponent, because W&B takes no others as
+    /// limits of whole numbers.
     pub(crate) fn plain_integer(&self, key: &str, report: &mut Report<'_>) -> Option<i64> {
         let node = self.get(key)?;
         if let Kind::Scalar(Scalar::Number(number)) = &node.kind
@@ -105,7 +107,7 @@ impl<'n> Fields<'n> {
         integer(node, key, i64::MIN..=i64::MAX, report)
     }
 
-    /// A finite number, whole or not.
+    /// Reads a finite number, whole or not.
     pub(crate) fn number(&self, key: &str, report: &mut Report<'_>) -> Option<f64> {
         let node = self.get(key)?;
         if let Kind::Scalar(Scalar::Number(number)) = &node.kind {
@@ -115,7 +117,7 @@ impl<'n> Fields<'n> {
         None
     }
 
-    /// As [`Self::number`], of a size that means something: what DynamoDB holds as a number.
+    /// Reads a number like [`Self::number`] that DynamoDB can hold as a number.
     pub(crate) fn figure(&self, key: &str, report: &mut Report<'_>) -> Option<f64> {
         let number = self.number(key, report)?;
         if let (false, Some(node)) = (is_stored(number), self.get(key)) {
@@ -141,7 +143,7 @@ pub(crate) fn text<'n>(node: &'n Node, what: &str, report: &mut Report<'_>) -> O
     }
 }
 
-/// A whole number, which may be written with a point or an exponent: `10.0` is one to JSON Schema.
+/// Reads a whole number. It may have a point or an exponent, because JSON Schema takes `10.0` for an integer.
 pub(crate) fn integer(node: &Node, what: &str, range: RangeInclusive<i64>, report: &mut Report<'_>) -> Option<i64> {
     let Kind::Scalar(Scalar::Number(number)) = &node.kind else {
         mismatch(node, what, "a whole number", report);
@@ -169,7 +171,7 @@ pub(crate) fn integer(node: &Node, what: &str, range: RangeInclusive<i64>, repor
     found
 }
 
-/// A list of texts. Numbers and booleans count as what was written.
+/// Reads a list of texts. Numbers and booleans count as they are written.
 pub(crate) fn texts(node: &Node, what: &str, report: &mut Report<'_>) -> Option<Vec<String>> {
     let Kind::List(nodes) = &node.kind else {
         let help = format!("write a list, for example `{what}: [\"first\", \"second\"]`");
@@ -180,7 +182,7 @@ pub(crate) fn texts(node: &Node, what: &str, report: &mut Report<'_>) -> Option<
     written.into_iter().collect()
 }
 
-/// A scalar as the person wrote it.
+/// Returns a scalar as the person wrote it.
 pub(crate) fn written(node: &Node, what: &str, report: &mut Report<'_>) -> Option<String> {
     match &node.kind {
         Kind::Scalar(Scalar::Text { text, .. }) => Some(text.clone()),
@@ -192,7 +194,8 @@ pub(crate) fn written(node: &Node, what: &str, report: &mut Report<'_>) -> Optio
     }
 }
 
-/// Reports that `node` is not `wanted`, with the likeliest slip as the help. What is refused already is no mismatch.
+/// Reports that `node` is not `wanted`, with the likeliest slip as the help. A node that has a problem is not reported
+/// again.
 pub(crate) fn mismatch(node: &Node, what: &str, wanted: &str, report: &mut Report<'_>) {
     if report.has_problem_at(node.place) {
         return;

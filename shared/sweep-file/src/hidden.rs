@@ -1,15 +1,15 @@
-//! Where the credentials of URLs are in a sweep file, so that no page and no problem shows them.
+//! Finds the credentials of URLs in a sweep file, so that no page and no problem shows them.
 //!
-//! The parser says what a scalar means, with its escapes and its line breaks taken away, and where it is written. What is
-//! secret is found in the former and hidden in the latter.
+//! The parser returns the value of a scalar, without escapes and line breaks, and the place where it is written.
+//! Secrets are found in the value and hidden at the place.
 
 use serde::{Deserialize, Serialize};
 use spotsweep_protocol::redact::{HIDDEN, credentials, redacted};
 
-/// Stretches that are noted. A file with more is not shown at all.
+/// The most spans that are noted. A file with more is not shown at all.
 const MOST: usize = 200;
 
-/// Stretches of a file's lines: each with its line, from 1, and its first and last column, from 0, the last one excluded.
+/// Spans of a file's lines. Each has its line, from 1, and its first and last column, from 0, the last one excluded.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Hidden(Vec<[u32; 3]>);
@@ -20,12 +20,13 @@ impl Hidden {
         self.0.is_empty()
     }
 
-    /// Whether there may be more to hide than is noted.
+    /// Whether there may be more to hide than has been noted.
     pub(crate) fn is_full(&self) -> bool {
         self.0.len() >= MOST
     }
 
-    /// The file's text as others may see it: without what is hidden, and without the credentials of URLs in comments.
+    /// Returns the file's text for other people: without the noted spans, and without the credentials of URLs in
+    /// comments.
     pub fn shown(&self, text: &str) -> String {
         if self.is_full() {
             return format!("# The file has more than {MOST} credentials, so it is not shown.\n");
@@ -36,7 +37,7 @@ impl Hidden {
         shown.join("\n")
     }
 
-    /// A line without what is hidden of it, and how many characters are left before the one at `before`.
+    /// Returns a line without its hidden spans, and how many characters remain before the one at `before`.
     pub(crate) fn line(&self, number: u32, line: &str, before: u32) -> (String, u32) {
         if self.is_full() && (line.contains('@') || line.contains("://")) {
             return (HIDDEN.to_owned(), 0);
@@ -58,13 +59,13 @@ impl Hidden {
         (without_scp(&clean), kept)
     }
 
-    /// Adds what may be secret in a line that breaks the file off.
+    /// Adds what may be secret in a line at which the parser has stopped.
     pub(crate) fn add_unread(&mut self, number: u32, line: &str) {
         self.0.extend(unread(line).map(|[first, last]| [number, first, last]));
     }
 
-    /// Adds what is secret in a text that was parsed from what stands between two places: line, from 1, and column, from 0.
-    /// Whether there is something.
+    /// Adds what is secret in a text that was parsed between two places: line, from 1, and column, from 0. Returns
+    /// whether the text has a secret.
     pub(crate) fn add(&mut self, lines: &[&str], text: &str, from: [u32; 2], until: [u32; 2]) -> bool {
         let secrets = credentials(text);
         if secrets.is_empty() || self.is_full() {
@@ -81,7 +82,7 @@ impl Hidden {
                 return true;
             }
         }
-        // It is written in another way than it is read.
+        // The secret is not written as it was parsed, so the whole text is hidden.
         for number in first_line..=last_line {
             let from = if number == first_line { first } else { 0 };
             let until = if number == last_line { last } else { u32::MAX };
@@ -93,7 +94,7 @@ impl Hidden {
     }
 }
 
-/// What may be secret in a line that breaks the file off, so that no scalar of it was read.
+/// Returns the span that may be secret in a line at which the parser has stopped before it read a scalar.
 fn unread(line: &str) -> Option<[u32; 2]> {
     match (line.rfind('@'), line.find("://")) {
         (Some(at), _) => Some([0, chars(&line[..at])]),
@@ -102,12 +103,12 @@ fn unread(line: &str) -> Option<[u32; 2]> {
     }
 }
 
-/// Characters of a text.
 pub(crate) fn chars(text: &str) -> u32 {
     u32::try_from(text.chars().count()).unwrap_or(u32::MAX)
 }
 
-/// Where a text is repeated, in characters, so many times at most; `None` where it is not. One letter may be a secret.
+/// Returns the first [`MOST`] places of `secret` in `written`, in characters, or `None` if there are none. A secret may
+/// be one letter, so there may be many.
 fn places(written: &str, secret: &str) -> Option<Vec<[u32; 2]>> {
     let (length, mut before, mut end) = (chars(secret), 0, 0);
     let place = |(at, _)| {
@@ -123,7 +124,8 @@ fn part(line: &str, from: u32, until: u32) -> impl Iterator<Item = char> {
     line.chars().take(until as usize).skip(from as usize)
 }
 
-/// The line without user and password of `user:password@host:path` in its comment, which is never parsed.
+/// Returns the line without user and password of `user:password@host:path` in its comment, which the parser never
+/// reads.
 fn without_scp(line: &str) -> String {
     let is_comment = |(at, _): &(usize, &str)| line[..*at].is_empty() || line[..*at].ends_with([' ', '\t']);
     let Some((at, _)) = line.match_indices('#').find(is_comment) else { return line.to_owned() };
@@ -135,7 +137,7 @@ fn without_scp(line: &str) -> String {
     format!("{}{words}", &line[..at])
 }
 
-/// Splits at every line break that YAML 1.2 knows, a lone carriage return included.
+/// Splits at every line break of YAML 1.2, including a lone carriage return.
 pub(crate) fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.split('\n').flat_map(|line| line.strip_suffix('\r').unwrap_or(line).split('\r'))
 }
@@ -145,7 +147,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::super::parse;
 
-    /// Ways to write a URL with a secret, as a value at the indentation of eight blanks.
+    /// Ways to write a URL with a secret, as a value that is indented by eight blanks.
     const WRITTEN: [&str; 27] = [
         "http://ana:s3cr3tpw@h/x.git",
         "\"http://ana:s3cr3tpw@h/x.git\"",
@@ -176,7 +178,7 @@ mod tests {
         "h/x.git # of http://ana:s3cr3tpw@h and ana:s3cr3tpw@h:x",
     ];
 
-    fn is_told(text: &str) -> bool {
+    fn has_secret(text: &str) -> bool {
         ["s3c", "3tpw"].iter().any(|part| text.contains(part))
     }
 
@@ -188,15 +190,15 @@ mod tests {
             );
             let file = parse("f.yaml", "", text.as_bytes()).map_err(|problems| format!("{written}: {problems:?}"));
             let shown = file.as_ref().map(|file| file.hidden.shown(&text)).unwrap_or_default();
-            // A line break is none of a URL's.
+            // A plain scalar with a line break in it is no URL.
             let is_read = file.is_ok() || written.starts_with('|');
-            assert!(is_read && !is_told(&shown), "{written}\n{shown}\n{file:?}");
+            assert!(is_read && !has_secret(&shown), "{written}\n{shown}\n{file:?}");
             assert!(file.is_err() || shown.contains("ref: main\ntrials:\n- {lr: 0.1} # the last\n"), "{shown}");
         }
     }
 
     #[test]
-    fn no_problem_tells_credentials_however_they_are_written() {
+    fn no_problem_shows_credentials_however_they_are_written() {
         let wrong = |written: &str| {
             [
                 format!("spotsweep:\n    code:\n        gti: {written}\n        git: [{written}]\ntrials: []\n"),
@@ -212,7 +214,7 @@ mod tests {
         for text in WRITTEN.iter().flat_map(|written| wrong(written)) {
             let problems = parse("f.yaml", "", text.as_bytes()).map(|_| ()).unwrap_err().problems;
             for problem in problems {
-                assert!(!is_told(&serde_json::to_string(&problem).unwrap()), "{text}\n{problem}");
+                assert!(!has_secret(&serde_json::to_string(&problem).unwrap()), "{text}\n{problem}");
             }
         }
     }
@@ -226,7 +228,7 @@ mod tests {
         assert_eq!(&lines[3][at..at + 4], ".inf", "{}", problems[0]);
     }
 
-    /// It took minutes to show the line below each of a hundred problems.
+    /// Showing the line below each of a hundred problems once took minutes.
     #[test]
     fn a_secret_that_is_everywhere_is_noted_so_many_times_at_most() {
         let values = ".inf, ".repeat(200);
@@ -246,6 +248,6 @@ mod tests {
         assert!(file.hidden.shown(&text).starts_with("# The file has"));
         let broken = text + "- {url: 'ana:s3cr3tpw@h', b: .inf}\n";
         let problems = parse("f.yaml", "", broken.as_bytes()).map(|_| ()).unwrap_err().problems;
-        assert!(!is_told(&serde_json::to_string(&problems).unwrap()), "{problems:?}");
+        assert!(!has_secret(&serde_json::to_string(&problems).unwrap()), "{problems:?}");
     }
 }

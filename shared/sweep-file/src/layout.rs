@@ -1,42 +1,43 @@
-//! Lines inside brackets and quotes that begin further left than YAML 1.2 wants.
+//! Indents lines inside brackets and quotes that begin further left than YAML 1.2 allows.
 //!
-//! PyYAML, and so W&B, takes any indentation there, and people close a list at the indentation of its key. The parser
-//! refuses some of these lines. Blanks at the start of such a line mean nothing, so lines that it refuses get more of
-//! them, and every place is moved back by as many.
+//! PyYAML, and therefore W&B, takes any indentation there, and people close a list at the indentation of its key. The
+//! parser refuses some of these lines. Blanks at the start of such a line have no meaning. So refused lines get more
+//! blanks, and every reported place is moved back by as many.
 
 use std::collections::BTreeMap;
 
 use saphyr_parser::{Parser, ScanError, StrInput};
 
-/// Bytes that may be scanned to find all such lines, about a fifth of a second: each list takes one more look at the file.
+/// The bytes that may be scanned to find all such lines, about a fifth of a second. Each list needs one more scan of
+/// the file.
 const MAX_SCANNED_BYTES: usize = 4 << 20;
-/// Lines that are found in any file, however large.
+/// The number of lines that are found in any file, however large.
 const MIN_SCANS: usize = 4;
-/// Blanks that a line gets first. Twice as many follow while it is refused.
+/// Blanks that a line gets first. Their number doubles while the line is refused.
 const FIRST_BLANKS: u32 = 64;
-/// Most blanks of one line.
+/// The most blanks of one line.
 const MAX_BLANKS: u32 = 4096;
 
-/// The blanks that lines have got, by their number from 1.
+/// The blanks added to each line, by its number from 1.
 pub(crate) type Blanks = BTreeMap<u32, u32>;
 
 /// Whether the parser has refused the indentation of a line inside brackets or quotes.
 ///
-/// Outside of brackets it never says "invalid indentation": there a lower indentation ends what is open.
+/// Outside of brackets the parser never reports "invalid indentation", because a lower indentation ends what is open.
 pub(crate) fn is_outdented(error: &ScanError) -> bool {
     let info = error.info();
     ["invalid indentation", "invalid indentation in flow construct", "invalid indentation in quoted scalar"]
         .contains(&info)
 }
 
-/// The text with enough blanks before such lines, as far as they can be found in bounded time.
+/// Returns the text with enough blanks before such lines, as far as they can be found in bounded time.
 pub(crate) fn indented(text: &str) -> (String, Blanks) {
     let mut best = (text.to_owned(), Blanks::new());
     let mut error = first_error(text);
     let mut rest = MAX_SCANNED_BYTES.max(MIN_SCANS * text.len());
     while let Some(found) = error.take().filter(is_outdented) {
         let lines = lines_of(&best.0, &found);
-        // The lines below are likely to be of the same list. One that is not has an error of its own then.
+        // The lines below are likely to belong to the same list. A line that does not gets an error of its own.
         let more: Vec<u32> = lines.iter().copied().chain(similar_lines(&best.0, lines.last().copied())).collect();
         for (chosen, is_sure) in [(&more, more.len() == lines.len()), (&lines, true)] {
             let Some(next) = with_blanks(&best, chosen) else { continue };
@@ -62,7 +63,7 @@ fn line_of(error: &ScanError) -> u32 {
     u32::try_from(error.marker().line()).unwrap_or(u32::MAX)
 }
 
-/// The lines that the error is about: that of a token, or those that go on with a quoted text.
+/// Returns the lines that the error is about: the line of a token, or the continuation lines of a quoted text.
 fn lines_of(text: &str, error: &ScanError) -> Vec<u32> {
     let line = line_of(error);
     if !error.info().contains("quoted") {
@@ -73,7 +74,8 @@ fn lines_of(text: &str, error: &ScanError) -> Vec<u32> {
     continued_lines(&rest[column..], line)
 }
 
-/// The lines right below `last` that begin as parts of a list or mapping in brackets do, until one closes it.
+/// Returns the lines right below `last` that begin like parts of a list or mapping in brackets, up to the one that
+/// closes it.
 fn similar_lines(text: &str, last: Option<u32>) -> impl Iterator<Item = u32> {
     let first = last.map_or(u32::MAX, |last| last.saturating_add(1));
     let rest = if last.is_some() { &text[start_of(text, first)..] } else { "" };
@@ -84,7 +86,8 @@ fn similar_lines(text: &str, last: Option<u32>) -> impl Iterator<Item = u32> {
     (first..).take(if rest.contains('\r') { 0 } else { until_end })
 }
 
-/// The text with more blanks before each of `lines`; `None` where a line has as many as it may have, or there is none.
+/// Returns the text with more blanks before each of `lines`. `None` if `lines` is empty, or if one of them already has
+/// the most blanks.
 fn with_blanks((text, blanks): &(String, Blanks), lines: &[u32]) -> Option<(String, Blanks)> {
     let (mut indented, mut blanks) = (String::with_capacity(text.len()), blanks.clone());
     let (first, last) = (*lines.first()?, *lines.last()?);
@@ -107,7 +110,7 @@ fn with_blanks((text, blanks): &(String, Blanks), lines: &[u32]) -> Option<(Stri
     Some((indented, blanks))
 }
 
-/// Where a line begins, in bytes. Lines end as YAML's do: a lone carriage return counts.
+/// Returns the byte at which a line begins. As in YAML, a lone carriage return ends a line.
 fn start_of(text: &str, line: u32) -> usize {
     let bytes = text.as_bytes();
     let ends = bytes.iter().enumerate().filter(|(index, byte)| match byte {
@@ -119,9 +122,9 @@ fn start_of(text: &str, line: u32) -> usize {
     starts.nth((line as usize).saturating_sub(1)).unwrap_or(text.len())
 }
 
-/// The further lines of the quoted text at the start of `rest`, which begins in `line`.
+/// Returns the continuation lines of the quoted text at the start of `rest`, which begins in `line`.
 ///
-/// None where one of them looks like the start or end of a document, which PyYAML refuses.
+/// Empty if one of them looks like the start or end of a document, which PyYAML refuses.
 fn continued_lines(rest: &str, line: u32) -> Vec<u32> {
     let Some(quote) = rest.chars().next() else { return Vec::new() };
     let (mut lines, mut last) = (Vec::new(), quote);
@@ -131,7 +134,7 @@ fn continued_lines(rest: &str, line: u32) -> Vec<u32> {
         if c == quote && !(quote == '\'' && next == Some(quote)) {
             break;
         }
-        // What is escaped ends nothing, but for a line.
+        // An escaped character ends nothing, except for a line break.
         if c == quote || c == '\\' && quote == '"' && !matches!(next, Some('\r' | '\n')) {
             chars.next();
         } else if c == '\r' || c == '\n' && last != '\r' {

@@ -1,4 +1,4 @@
-//! Where the values of a distribution lie between 0 and 1, for searches that compare them.
+//! Maps the values of a distribution to positions between 0 and 1, for searches that compare them.
 
 use serde_json::Value;
 use statrs::function::beta::checked_beta_reg;
@@ -7,12 +7,12 @@ use statrs::function::erf::erfc;
 use super::distribution::{Curve, Distribution, Step, count};
 use super::values::canonical;
 
-/// Searches leave out as much at each end that has no limit: there a normal distribution is 3.1 sigma wide. An
-/// optimiser that looks for the end of a cube would find the largest number else.
+/// The part of an unlimited distribution that a search leaves out at each end: a normal distribution is 3.1 sigma wide
+/// there. Otherwise an optimiser that looks for the end of a cube would find the largest number.
 const TAIL: f64 = 1e-3;
 
 impl Distribution {
-    /// How many multiples of the step a search chooses from. `None` without a step.
+    /// Returns how many multiples of the step a search chooses from; `None` without a step.
     pub(crate) fn steps(&self) -> Option<u64> {
         match self {
             Self::Real { curve, step: Some(step) } => {
@@ -23,7 +23,7 @@ impl Distribution {
         }
     }
 
-    /// Whether its values have an order: whole numbers, multiples of a step, and a list of ascending numbers.
+    /// Whether the values have an order: whole numbers, multiples of a step, and a list of ascending numbers.
     pub(crate) fn is_ordered(&self) -> bool {
         match self {
             Self::Choice { values, .. } => {
@@ -36,8 +36,8 @@ impl Distribution {
         }
     }
 
-    /// Where the value with an index lies: at the middle of its part of the distribution. Those of a list are as far
-    /// from each other as their neighbours are.
+    /// Returns the position of the value with an index: the middle of its part of the distribution. The values of a
+    /// list have equal distances.
     pub(crate) fn position(&self, index: u64) -> f64 {
         let middle = |count: u64| (index as f64 + 0.5) / count as f64;
         match self {
@@ -55,7 +55,7 @@ impl Distribution {
         }
     }
 
-    /// The index of a value, for [`Self::at`]. `None` if it has none.
+    /// Returns the index of a value, for [`Self::at`]; `None` if the distribution does not have the value.
     pub(crate) fn index_of(&self, value: &Value) -> Option<u64> {
         match self {
             Self::Constant(own) => (canonical(own) == canonical(value)).then_some(0),
@@ -75,7 +75,7 @@ impl Distribution {
         }
     }
 
-    /// Where a real number lies.
+    /// Returns the position of a real number.
     pub(crate) fn probability_of(&self, value: &Value) -> Option<f64> {
         match self {
             Self::Real { curve, .. } => Some(curve.probability(value.as_f64()?)),
@@ -85,7 +85,7 @@ impl Distribution {
         }
     }
 
-    /// A position that a search gives, without the tails.
+    /// Moves a position that a search gives out of the tails.
     pub(crate) fn within(&self, position: f64) -> f64 {
         let tail = match self {
             Self::Real { curve, .. } => curve.tail(),
@@ -103,7 +103,7 @@ impl Curve {
         }
     }
 
-    /// The first and the last multiple of the step that a search chooses from.
+    /// Returns the first and the last multiple of the step that a search chooses from.
     pub(crate) fn offered(self, step: Step) -> (f64, f64) {
         let (least, greatest) = self.multiples(step);
         let tail = self.tail();
@@ -114,7 +114,7 @@ impl Curve {
         (end(tail).max(least), end(1.0 - tail).min(greatest))
     }
 
-    /// The probability of a smaller value: the inverse of [`Self::quantile`].
+    /// Returns the probability of a smaller value: the inverse of [`Self::quantile`].
     pub(crate) fn probability(self, value: f64) -> f64 {
         let below_normal = |distance: f64| erfc(-distance / std::f64::consts::SQRT_2) / 2.0;
         let probability = match self {

@@ -1,4 +1,4 @@
-//! The sweep file: what a person drops, and what it says.
+//! The dropped sweep file: parsing, checking, and expansion into trials.
 //!
 //! Two forms, both described in `docs/sweep-file.md`: a plain list of parameter mappings, one per trial, and a W&B
 //! sweep config with `method: grid`, `random` or `bayes`. Either may have a `spotsweep:` mapping with everything else.
@@ -64,30 +64,30 @@ pub use settings::{
 
 use problem::Report;
 
-/// Largest sweep file. A plain list of 100 000 trials with four parameters each fits; whoever has more describes the
-/// trials with `parameters`. Parsing such a list takes 150 MB, and the worst file of this size 360 MB: small enough for
-/// a small function, which the file could otherwise bring down.
+/// The largest sweep file in bytes. A plain list of 100 000 trials with four parameters each fits. Longer lists can be
+/// written with `parameters`. Parsing such a list takes 150 MB, and the worst file of this size 360 MB, which fits into
+/// a small function.
 pub const MAX_FILE_BYTES: u64 = 8 << 20;
 
-/// Most trials of one sweep: so many settle in the simulation, within the limits of the table and of Lambda
+/// The most trials of one sweep. So many settle in the simulation, within the limits of the table and of Lambda
 /// (`tests/tests/scale`).
 pub const MAX_TRIALS: u64 = 100_000;
 
-/// Most trials of a sweep that compares all of them with each other: with `method: bayes` or `early_terminate`.
+/// The most trials of a sweep that compares them with each other: with `method: bayes` or `early_terminate`.
 pub const MAX_COMPARED_TRIALS: u64 = 10_000;
 
-/// Everything that a valid file says. Cheap to keep.
+/// The settings and the plan of a valid file. It does not hold the expanded trials, so it is small.
 #[derive(Clone, Debug)]
 pub struct SweepFile {
     /// Where and how trials run.
     pub settings: Settings,
-    /// What makes one trial better than another.
+    /// The metric that ranks the trials.
     pub metric: Option<MetricGoal>,
-    /// When trials stop before their end, by that metric's costs.
+    /// The rule that stops trials before their end, by that metric's costs.
     pub early_terminate: Option<Rule>,
-    /// `early_terminate` as the file has it: its keys do not follow from the rule.
+    /// `early_terminate` as written in the file, because its keys cannot be computed from the rule.
     pub early_terminate_written: Option<Map<String, Value>>,
-    /// What the rungs of that rule are counted by.
+    /// The unit in which the rungs of that rule are counted.
     pub rungs_by: Unit,
     /// Patterns that find metrics in the trainings' output.
     pub metrics: Vec<MetricPattern>,
@@ -95,30 +95,30 @@ pub struct SweepFile {
     pub name: Option<String>,
     /// Where W&B puts the trials' runs.
     pub wandb: WandbPlace,
-    /// What the author should know of a file that is valid, from top to bottom: at most 22.
+    /// What the author should know about a valid file, from top to bottom: at most 22 warnings.
     pub warnings: Vec<Warning>,
-    /// Where the credentials of URLs are in it.
+    /// The places of the credentials of URLs in the file.
     pub hidden: Hidden,
     plan: plan::Plan,
-    /// An unfinished problem at each setting's place; that of the file as a whole under the empty name.
+    /// A problem without text at each setting's place. The one of the whole file has the empty name.
     places: BTreeMap<String, Problem>,
 }
 
-/// What makes one trial better than another.
+/// The metric that ranks the trials, and how.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MetricGoal {
-    /// Name as training code reports it.
+    /// The metric's name as training code reports it.
     pub name: String,
     /// Which way is better.
     pub goal: Goal,
     /// Which of a trial's values counts.
     pub over: Over,
-    /// The value at which the sweep has what it is for: no further trial starts once one has reached it.
+    /// The value at which the sweep has reached its aim. No further trial starts once a trial has reached it.
     pub target: Option<f64>,
 }
 
 impl MetricGoal {
-    /// Whether `value` is as good as the target, or better. Never without a target.
+    /// Whether `value` is as good as the target, or better. Always false without a target.
     pub fn is_reached_by(&self, value: f64) -> bool {
         self.target.is_some_and(|target| match self.goal {
             Goal::Minimize => value <= target,
@@ -131,14 +131,14 @@ impl MetricGoal {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Over {
-    /// The newest, as W&B's summary has it: the one that the collected model has.
+    /// The newest value, as in W&B's summary: the collected model has this one.
     #[default]
     Last,
-    /// The best of all, for trials that keep their best checkpoint.
+    /// The best value, for trials that keep their best checkpoint.
     Best,
 }
 
-/// Which way a metric is better.
+/// The direction in which a metric improves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Goal {
     /// Less is better; W&B's default.
@@ -147,17 +147,17 @@ pub enum Goal {
     Maximize,
 }
 
-/// What is decided outside of the file: where it says nothing, or in place of what it says.
+/// Values from outside of the file: defaults for absent keys, and replacements of written ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Defaults {
-    /// In place of the file's `run_cap`, at least 1: `submit --trials`. A list of trials has no such limit.
+    /// Replaces the file's `run_cap`, at least 1: `submit --trials`. It does not limit a list of trials.
     pub run_cap: Option<u64>,
-    /// Trials of a random search without `run_cap`. Counts as 1 if it is 0, and as [`MAX_TRIALS`] beyond that.
+    /// Trials of a random search without `run_cap`. 0 counts as 1, and more than [`MAX_TRIALS`] as [`MAX_TRIALS`].
     pub trials: u64,
 }
 
 impl Default for Defaults {
-    /// 30 trials: enough to see which parameters matter, and cheap if the file should have had a number.
+    /// Returns 30 trials: enough to show which parameters matter, and cheap if the author has forgotten the number.
     fn default() -> Self {
         Self { run_cap: None, trials: 30 }
     }
@@ -173,11 +173,11 @@ pub fn parse(name: &str, version: &str, bytes: &[u8]) -> Result<SweepFile, Rejec
 
 /// Parses and checks a sweep file.
 ///
-/// `name` is for messages (file name or key). `version` seeds random sampling when the file fixes no seed: the same
-/// version gives the same trials. What a valid file should be looked at for is in [`SweepFile::warnings`].
+/// `name` is the file name or key for messages. `version` seeds random sampling if the file sets no seed: the same
+/// version gives the same trials. [`SweepFile::warnings`] has what the author of a valid file should know.
 ///
 /// # Errors
-/// Everything that is wrong with the file, and its warnings.
+/// Returns everything that is wrong with the file, and its warnings.
 pub fn parse_with(name: &str, version: &str, bytes: &[u8], defaults: &Defaults) -> Result<SweepFile, Rejected> {
     let text = source::decode(name, bytes).map_err(|problem| vec![*problem])?;
     let mut report = Report::new(name, text);
@@ -193,40 +193,40 @@ pub fn parse_with(name: &str, version: &str, bytes: &[u8], defaults: &Defaults) 
 }
 
 impl SweepFile {
-    /// How many trials there are: at least 1 and at most [`MAX_TRIALS`].
+    /// Returns the number of trials: at least 1 and at most [`MAX_TRIALS`].
     pub fn trial_count(&self) -> u64 {
         self.plan.trial_count()
     }
 
-    /// The length of a full training that the rungs of early termination were made for: `max_iter` of hyperband, with
-    /// `s`. In the unit of the rungs; `None` where they have no end.
+    /// Returns the training length from which the rungs of early termination were computed: hyperband's `max_iter` if
+    /// it has `s`. The unit is that of the rungs; `None` if they have no end.
     pub fn training_length(&self) -> Option<u64> {
         let written = self.early_terminate_written.as_ref().filter(|written| written.contains_key("s"))?;
         // A whole number may be written with a point or an exponent.
         written.get("max_iter")?.as_f64().map(|length| length as u64)
     }
 
-    /// Which trials are repeats of one parameter set, where the file asks for some.
+    /// Returns which trials repeat one parameter set, if the file sets `repeats`.
     pub fn repeats(&self) -> Option<&Repeats> {
         self.plan.repeats.as_ref()
     }
 
-    /// The trials' parameters in order, computed as they are asked for.
+    /// Returns the trials' parameters in order, computed one by one.
     ///
-    /// A trial of [`Self::search`] has the parameters with one value only: the others are suggested when it begins.
+    /// A trial of [`Self::search`] has only the parameters with one value. The others are suggested when it begins.
     pub fn trials(&self) -> impl Iterator<Item = Map<String, Value>> + '_ {
         self.plan.trials()
     }
 
-    /// What the parameters are searched in, of a file with `method: bayes`.
+    /// Returns the search of a file with `method: bayes`.
     pub fn search(&self) -> Option<&Search> {
         self.plan.search()
     }
 
-    /// A problem with what the file says about `setting` (a key under `spotsweep:`, or `program`) that only AWS or
-    /// the deployment can tell, such as a queue that does not exist.
+    /// Returns a problem with `setting` (a key under `spotsweep:`, or `program`) that only AWS or the deployment can
+    /// find, such as a queue that does not exist.
     ///
-    /// Points at the setting, or at the start of a file that does not have it.
+    /// It points at the setting, or at the start of a file that does not have it.
     pub fn problem_at(&self, setting: &str, message: impl Into<String>, help: impl Into<String>) -> Problem {
         let place = self.places.get(setting).or_else(|| self.places.get("")).cloned();
         let place = place.unwrap_or_else(|| source::unplaced(""));

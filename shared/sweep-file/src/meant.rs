@@ -1,10 +1,10 @@
-//! Which setting is meant by a key below `spotsweep` that is none.
+//! Finds the setting that an unknown key below `spotsweep` means.
 
 use super::problem::near_miss;
 use super::settings::NESTED;
 use super::tree::{Entry, Kind};
 
-/// Words of other programs, and how the same is written here.
+/// Words of other programs, and the setting of spotsweep for each.
 const OTHERS: [(&[&str], &str); 10] = [
     (&["retries", "max_retries", "retry", "max_attempts"], "write `attempts:`, which counts all starts of a trial"),
     (
@@ -41,7 +41,7 @@ const OTHERS: [(&[&str], &str); 10] = [
     (&["max_runs", "run_cap", "runs", "count", "max_trials", "num_trials", "n_trials"], "write `trials:`"),
 ];
 
-/// The help for it. `written` is its value as the file has it.
+/// Returns the help for an unknown key. `written` is its value as written in the file.
 pub(crate) fn setting(entry: &Entry, written: &str) -> Option<String> {
     let key = entry.key.to_lowercase().replace('-', "_");
     let inner = || NESTED.iter().flat_map(|(outer, inner)| inner.iter().map(move |inner| (*outer, *inner)));

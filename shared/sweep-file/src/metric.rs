@@ -1,4 +1,4 @@
-//! `metric`, what makes one trial better than another, and `metrics`, patterns that find metrics in the output.
+//! Reads `metric`, which ranks the trials, and `metrics`, the patterns that find metrics in the output.
 
 use spotsweep_protocol::metric::{MAX_METRIC_NAME, MOST_METRIC_PATTERNS, MetricPattern, is_metric_name};
 
@@ -8,7 +8,7 @@ use super::scalar::Scalar;
 use super::tree::{Kind, Node};
 use super::{Goal, MetricGoal, Over};
 
-/// `patterns` are those of the sweep file.
+/// Reads `metric`. `patterns` is the value of `metrics`.
 pub(crate) fn goal(node: &Node, patterns: Option<&Node>, report: &mut Report<'_>) -> Option<MetricGoal> {
     let keys = ["name", "goal", "over", "target", "impute", "impute_while_running"];
     let fields = Fields::known(node, "`metric`", &keys, report)?;
@@ -57,10 +57,10 @@ pub(crate) fn goal(node: &Node, patterns: Option<&Node>, report: &mut Report<'_>
     Some(MetricGoal { name: name.to_owned(), goal, over, target })
 }
 
-/// The metric, and which of its values counts, where a name is that of W&B's summary of a metric: after
+/// Returns the metric, and which of its values counts, if a name is W&B's name of a summary: after
 /// `define_metric("val_acc", summary="max")` that is `val_acc.max`
-/// (<https://docs.wandb.ai/models/track/log/log-summary>). With `over`, or with a pattern of
-/// that name, it is the script's own.
+/// (<https://docs.wandb.ai/models/track/log/log-summary>). With `over`, or with a pattern of that name, the name is the
+/// script's own.
 fn summary<'n>(name: &'n str, goal: Goal, place: Place, report: &mut Report<'_>) -> Option<(&'n str, Over)> {
     let (metric, kind) = name.rsplit_once('.').filter(|(metric, _)| !metric.is_empty())?;
     let over = match (kind, goal) {
@@ -81,7 +81,6 @@ fn summary<'n>(name: &'n str, goal: Goal, place: Place, report: &mut Report<'_>)
     Some((metric, over))
 }
 
-/// Whether `metrics` has a pattern that finds this metric.
 fn has_pattern(node: &Node, name: &str) -> bool {
     let is_of = |node: &Node| match &node.kind {
         Kind::Mapping(entries) => {
@@ -93,7 +92,7 @@ fn has_pattern(node: &Node, name: &str) -> bool {
     matches!(&node.kind, Kind::List(nodes) if nodes.iter().any(is_of))
 }
 
-/// SageMaker's metric definitions. W&B's `metrics`, which has goals instead of patterns, is refused.
+/// Reads SageMaker's metric definitions. W&B's `metrics`, which has goals instead of patterns, is refused.
 pub(crate) fn patterns(node: &Node, report: &mut Report<'_>) -> Vec<MetricPattern> {
     let help = "write for example `metrics: [{name: val_loss, regex: 'validation loss: (\\S+)'}]`";
     let Kind::List(nodes) = &node.kind else {

@@ -1,4 +1,4 @@
-//! What a parameter may be called, and which variable of the environment its name becomes.
+//! Checks the names of parameters, and finds names that become the same environment variable.
 
 use std::collections::HashMap;
 
@@ -8,12 +8,12 @@ use spotsweep_protocol::visible::Sight;
 
 use super::problem::{Place, Report};
 
-/// Longest name of a parameter. It becomes an argument and an environment variable.
+/// The longest name of a parameter. It becomes an argument and an environment variable.
 pub(crate) const MAX_NAME_CHARS: usize = 128;
 
 /// Checks that a parameter's name can be an argument, a column and a line of a terminal.
 ///
-/// W&B recommends `^[A-Za-z_][A-Za-z0-9_.-]*$` and runs every name. Hydra needs more of them: `++model.w`,
+/// W&B recommends `^[A-Za-z_][A-Za-z0-9_.-]*$` but runs every name. Hydra needs more characters: `++model.w`,
 /// `optimizer/lr`, `numbers[0]`, `~x`.
 pub(crate) fn check_name(name: &str, place: Place, report: &mut Report<'_>) {
     let length = name.chars().count();
@@ -34,7 +34,7 @@ pub(crate) fn check_name(name: &str, place: Place, report: &mut Report<'_>) {
     report.add(place, format!("this is not a usable parameter name: {what}"), help);
 }
 
-/// The variables of all parameters, to find two parameters that become one.
+/// The variables of all parameters, to find two parameters with the same variable.
 #[derive(Default)]
 pub(crate) struct Variables {
     /// Each variable with the path of its first parameter.
@@ -42,7 +42,7 @@ pub(crate) struct Variables {
 }
 
 impl Variables {
-    /// Adds a parameter by its name after the names of the groups around it, with one of its values.
+    /// Adds a parameter by its path, the names of the groups around it first, with one of its values.
     pub(crate) fn add(&mut self, path: &[String], value: &Value, place: Place, report: &mut Report<'_>) {
         if let Value::Object(entries) = value {
             for (key, value) in entries {

@@ -6,13 +6,12 @@ use super::problem::{Place, Report};
 use super::scalar::{Scalar, wandb_bool};
 use super::slips::with_space;
 
-/// Part of the file.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub(crate) place: Place,
     pub(crate) kind: Kind,
-    /// Of a number, the text that PyYAML reads in its place: `1e-3`. W&B sends a parameter's value on without quotes, so
-    /// that it becomes a number again, and gives the text to a command.
+    /// For a number, the text that PyYAML reads instead: `1e-3`. W&B passes a parameter's value on without quotes, so
+    /// that it becomes a number again, but passes the text to a command.
     pub(crate) text_to_wandb: Option<Box<str>>,
 }
 
@@ -23,7 +22,6 @@ pub(crate) enum Kind {
     Mapping(Vec<Entry>),
 }
 
-/// One `key: value`.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) key: String,
@@ -32,7 +30,7 @@ pub(crate) struct Entry {
 }
 
 impl Node {
-    /// How messages call this node.
+    /// Returns how messages describe this node.
     pub(crate) fn describe(&self) -> String {
         match &self.kind {
             Kind::Scalar(Scalar::Null) => "nothing".to_owned(),
@@ -49,7 +47,7 @@ impl Node {
         matches!(self.kind, Kind::Scalar(Scalar::Null))
     }
 
-    /// Whether there is no value, or a text without a visible character.
+    /// Whether the node has no value, or a text without a visible character.
     pub(crate) fn is_blank(&self) -> bool {
         match &self.kind {
             Kind::Scalar(Scalar::Text { text, .. }) => text.trim().is_empty(),
@@ -57,7 +55,7 @@ impl Node {
         }
     }
 
-    /// What may be meant by a text that has a colon without a space behind it: `lr: 0.1`.
+    /// Returns a text such as `lr:0.1` with the space behind its colon that may be missing: `lr: 0.1`.
     pub(crate) fn with_space(&self) -> Option<String> {
         match &self.kind {
             Kind::Scalar(Scalar::Text { text, plain: true }) => with_space(text),
@@ -65,7 +63,7 @@ impl Node {
         }
     }
 
-    /// The boolean that W&B and this crate read in a value's place, where YAML 1.2 reads a text: `yes`.
+    /// Returns the boolean that W&B and this crate read in a value's place, where YAML 1.2 reads a text: `yes`.
     pub(crate) fn wandb_bool(&self) -> Option<bool> {
         match &self.kind {
             Kind::Scalar(Scalar::Text { text, plain: true }) => wandb_bool(text),
@@ -73,7 +71,7 @@ impl Node {
         }
     }
 
-    /// Whether the other node has the same value, here and to W&B, wherever it stands.
+    /// Whether the other node has the same value, both here and in W&B. The place does not count.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         match (&self.kind, &other.kind) {
             (Kind::Scalar(Scalar::Text { text, .. }), Kind::Scalar(Scalar::Text { text: other_text, .. })) => {
@@ -94,7 +92,6 @@ impl Node {
         }
     }
 
-    /// The node as a parameter's value.
     pub(crate) fn to_json(&self) -> Value {
         match &self.kind {
             Kind::Scalar(_) if self.wandb_bool().is_some() => self.wandb_bool().map_or(Value::Null, Value::Bool),
@@ -108,7 +105,8 @@ impl Node {
     }
 }
 
-/// A node as the value of a parameter in a W&B config. W&B's client sends mappings with sorted keys (`yaml.dump`).
+/// Returns a node as the value of a parameter in a W&B config. W&B's client sends mappings with sorted keys
+/// (`yaml.dump`).
 pub(crate) fn to_wandb_json(node: &Node) -> Value {
     sorted(node.to_json())
 }
@@ -129,7 +127,7 @@ pub(crate) fn to_json_map(entries: &[Entry]) -> Map<String, Value> {
     entries.iter().map(|entry| (entry.key.clone(), entry.value.to_json())).collect()
 }
 
-/// Nodes and bytes of text in a subtree.
+/// Returns the number of nodes and the bytes of text in a subtree.
 pub(crate) fn weight(node: &Node) -> (usize, usize) {
     let sum = |(nodes, bytes), (more_nodes, more_bytes)| (nodes + more_nodes, bytes + more_bytes);
     match &node.kind {
@@ -142,7 +140,7 @@ pub(crate) fn weight(node: &Node) -> (usize, usize) {
     }
 }
 
-/// Warns about words in a parameter's value that are booleans to W&B and texts in YAML 1.2.
+/// Warns about words in a parameter's value that are booleans in W&B and texts in YAML 1.2.
 pub(crate) fn warn_about_value(node: &Node, report: &mut Report<'_>) {
     match &node.kind {
         Kind::Scalar(scalar) => {
@@ -156,7 +154,7 @@ pub(crate) fn warn_about_value(node: &Node, report: &mut Report<'_>) {
     }
 }
 
-/// A list of scalars is one value here, and often meant as several.
+/// Warns about a list of scalars: it is one value here, but people often mean several.
 pub(crate) fn warn_about_list(name: &str, node: &Node, report: &mut Report<'_>) {
     let Kind::List(nodes) = &node.kind else { return };
     if nodes.len() > 1 && nodes.iter().all(|node| matches!(node.kind, Kind::Scalar(_))) {

@@ -11,13 +11,13 @@ use super::problem::{Report, nearest};
 use super::scalar::Scalar;
 use super::tree::{Entry, Kind, Node};
 
-/// A named distribution and the keys that go with it: those it needs, then those it may have.
+/// A named distribution with its keys: those that it needs, then those that it may have.
 #[derive(Clone, Copy)]
 pub(crate) struct Form {
     pub(crate) name: &'static str,
     pub(crate) needs: &'static [&'static str],
     pub(crate) may_have: &'static [&'static str],
-    /// Follows from the keys alone, so that `distribution` may be left out.
+    /// Whether the keys alone imply the distribution, so that `distribution` may be left out.
     pub(crate) is_inferred: bool,
     pub(crate) doc: &'static str,
 }
@@ -94,7 +94,7 @@ const KEYS: [&str; 13] = [
     "when",
 ];
 
-/// How far probabilities may be from adding up to 1: W&B's `numpy.isclose`, so that 0.33333 three times will do.
+/// How far the sum of probabilities may be from 1: W&B's `numpy.isclose`, which accepts 0.33333 three times.
 const SUM_TOLERANCE: f64 = 1.001e-5;
 
 /// Reads the distribution of one parameter, which is not a group of nested ones.
@@ -137,7 +137,7 @@ fn not_a_mapping(entry: &Entry, report: &mut Report<'_>) {
     report.add(node.place, format!("parameter `{name}` must be a mapping, and this is {}", node.describe()), help);
 }
 
-/// The form by name, or inferred from the keys that are there.
+/// Returns the form with the name in `distribution`, or else the one that the keys imply.
 fn form_of(name: &str, fields: Fields<'_>, report: &mut Report<'_>) -> Option<&'static Form> {
     if let Some(node) = fields.get("distribution") {
         let written = fields.text("distribution", report)?;
@@ -162,7 +162,7 @@ fn form_of(name: &str, fields: Fields<'_>, report: &mut Report<'_>) -> Option<&'
     } else if fields.has("min") || fields.has("max") {
         "int_uniform"
     } else {
-        // A misspelt key is the reason, and reported already.
+        // A misspelt key is the reason, and it has been reported already.
         if fields.entries().iter().any(|entry| !KEYS.contains(&entry.key.as_str())) {
             return None;
         }
@@ -274,7 +274,7 @@ fn weighted(name: &str, fields: Fields<'_>, report: &mut Report<'_>) -> Option<D
     Some(Distribution::Choice { values, cumulated: Some(cumulated) })
 }
 
-/// Both limits, if the first is below the second.
+/// Returns both limits, if the first is below the second.
 fn ordered<N: PartialOrd + std::fmt::Display>(
     name: &str,
     min: N,
@@ -319,7 +319,7 @@ fn log_uniform(name: &str, fields: Fields<'_>, report: &mut Report<'_>) -> Optio
     Some(Curve::LogUniform { min, max })
 }
 
-/// W&B's older forms: min and max are exponents of e, and negated by the inverse one.
+/// Reads W&B's older forms: min and max are exponents of e, and the inverse form negates them.
 fn exponential(form: &str, name: &str, fields: Fields<'_>, report: &mut Report<'_>) -> Option<Curve> {
     let (min, max) = limits(name, fields, report)?;
     let (first, last) = if form == "inv_log_uniform" { (-max, -min) } else { (min, max) };
@@ -365,7 +365,7 @@ fn optional(fields: Fields<'_>, key: &str, default: f64, report: &mut Report<'_>
     if fields.has(key) { fields.number(key, report) } else { Some(default) }
 }
 
-/// A number above 0 with default 1: sigma, q, a and b.
+/// Reads a number above 0 with default 1: sigma, q, a or b.
 fn positive(fields: Fields<'_>, key: &str, report: &mut Report<'_>) -> Option<f64> {
     let value = optional(fields, key, 1.0, report)?;
     if let (false, Some(node)) = (value > 0.0, fields.get(key)) {
@@ -382,12 +382,12 @@ fn positive(fields: Fields<'_>, key: &str, report: &mut Report<'_>) -> Option<f6
 
 fn step(fields: Fields<'_>, report: &mut Report<'_>) -> Option<Step> {
     let size = positive(fields, "q", report)?;
-    // W&B's default is 1.0, a real number, and so are the values then.
+    // W&B's default is 1.0, a real number, which makes the values real numbers too.
     let whole = |key| matches!(fields.get(key), Some(Node { kind: Kind::Scalar(Scalar::Number(number)), .. }) if !number.is_f64());
     Some(Step { size, whole: whole("q"), whole_grid: whole("q") && whole("min") && whole("max") })
 }
 
-/// Every value that can be drawn must be a finite number, and a whole one where whole ones are promised.
+/// Checks that every value that can be drawn is finite, and whole where whole numbers are promised.
 fn check_reach(distribution: &Distribution, entry: &Entry, report: &mut Report<'_>) {
     let Distribution::Real { curve, step } = distribution else { return };
     let ends = [SMALLEST_PROBABILITY, 1.0 - SMALLEST_PROBABILITY].map(|probability| curve.quantile(probability));

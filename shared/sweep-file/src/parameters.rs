@@ -12,7 +12,7 @@ use super::space::{Condition, Dimension, Space, Values};
 use super::tree::{Entry, Kind, Node};
 use super::values::distinct;
 
-/// How trials are chosen.
+/// The value of `method`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Method {
     Grid,
@@ -20,7 +20,7 @@ pub(crate) enum Method {
     Bayes,
 }
 
-/// More would be a mistake; each costs time for every trial.
+/// The most parameters, because each costs time in every trial and more are surely a mistake.
 const MAX_PARAMETERS: usize = 1_000;
 
 /// A parameter before its conditions are resolved.
@@ -28,11 +28,11 @@ struct Leaf<'n> {
     path: Vec<String>,
     place: Place,
     distribution: Distribution,
-    /// Its own `when` and those of the groups around it.
+    /// The parameter's own `when` and those of the groups around it.
     when: Vec<&'n Node>,
 }
 
-/// Reads the `parameters` mapping. Problems go to the report.
+/// Reads the `parameters` mapping, and reports its problems.
 pub(crate) fn read(node: &Node, method: Method, report: &mut Report<'_>) -> Option<Space> {
     let fields = Fields::any(node, "`parameters`", report)?;
     if fields.entries().is_empty() {
@@ -68,7 +68,8 @@ pub(crate) fn read(node: &Node, method: Method, report: &mut Report<'_>) -> Opti
     Some(space)
 }
 
-/// W&B sorts by code point at each level of nesting; Rust's order of UTF-8 texts is the same.
+/// Collects the parameters by code point at each level of nesting, as W&B sorts them. Rust sorts UTF-8 texts in the
+/// same order.
 fn collect<'n>(
     entries: &'n [Entry],
     group: &[String],
@@ -107,7 +108,7 @@ fn collect<'n>(
     }
 }
 
-/// Each of a parameter's values that is a mapping has variables of its own.
+/// Warns about parameters that become the same variable. A value that is a mapping has variables of its own.
 fn warn_about_variables(leaves: &[Leaf<'_>], report: &mut Report<'_>) {
     let mut variables = Variables::default();
     for leaf in leaves {
@@ -135,7 +136,7 @@ fn dimension(leaf: &Leaf<'_>, method: Method, report: &mut Report<'_>) -> Option
     Some(Dimension { path: leaf.path.clone(), values, when: Vec::new() })
 }
 
-/// The distribution for a search: a list has each value once, without those of probability 0, and numbers ascend.
+/// Returns the distribution for a search. A list has each possible value once, and its numbers ascend.
 fn searched(distribution: &Distribution) -> Distribution {
     let Distribution::Choice { values, cumulated } = distribution else { return distribution.clone() };
     let is_possible = |index: &usize| {
@@ -173,7 +174,8 @@ fn grid_values(distribution: &Distribution, name: &str, place: Place, report: &m
             Some(Values::Counted(Distribution::Choice { values: distinct(values.clone()), cumulated: None }))
         }
         Distribution::Real { curve: Curve::Uniform { min, max }, step: Some(step) } => {
-            // numpy.arange: as many as fit below max, the distance taken from the first two.
+            // As `numpy.arange` does, it counts the steps below max, and uses the distance between the first two
+            // values.
             let count = ((max - min) / step.size).ceil();
             let step_as_added = (min + step.size) - min;
             Some(Values::Range { start: *min, step: step_as_added, count: count as u64, whole: step.whole_grid })
@@ -187,7 +189,7 @@ fn grid_values(distribution: &Distribution, name: &str, place: Place, report: &m
     }
 }
 
-/// Conditional dimensions in an order in which each comes after those it depends on. A circle is reported.
+/// Returns the conditional dimensions in an order in which each follows those that it depends on. Reports a circle.
 fn in_order(space: &Space, leaves: &[Leaf<'_>], report: &mut Report<'_>) -> Vec<usize> {
     let mut waiting: Vec<usize> =
         (0..space.dimensions.len()).filter(|&index| !space.dimensions[index].when.is_empty()).collect();

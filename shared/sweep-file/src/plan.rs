@@ -11,7 +11,7 @@ use super::search_space::SearchSpace;
 use super::space::{Coordinate, Space};
 use super::values::canonical;
 
-/// Where trials come from. Every candidate has a number; not every candidate is a trial.
+/// The source of trials. Every candidate has a number, but not every candidate is a trial.
 #[derive(Clone, Debug)]
 pub(crate) enum Candidates {
     List { trials: Vec<Map<String, Value>>, excluded: Vec<ListPattern>, first: Vec<ListPattern> },
@@ -20,27 +20,27 @@ pub(crate) enum Candidates {
     Bayes(Search),
 }
 
-/// How a sweep with `method: bayes` finds the parameters of its trials.
+/// The search of a sweep with `method: bayes`, which finds the parameters of its trials.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Search {
-    /// Where it looks for them.
+    /// The space that is searched.
     pub space: SearchSpace,
-    /// What its random choices follow from: `spotsweep: {seed: …}`, or else the version of the file.
+    /// The seed of its random choices, from `spotsweep: {seed: …}` or else from the version of the file.
     pub seed: [u8; 32],
 }
 
-/// Names with the canonical texts of the values that each may have.
+/// The patterns' names, each with the canonical texts of its values.
 pub(crate) type ListPattern = Vec<(String, HashSet<String>)>;
 
-/// The trials of a file: candidates in order, without those that are none.
+/// The trials of a file: the candidates in order that are trials.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) candidates: Candidates,
-    /// Candidates to look at.
+    /// The number of candidates to look at.
     pub(crate) limit: u64,
-    /// Parameter sets: the trials, if none is repeated.
+    /// The number of parameter sets. It is the number of trials if no set is repeated.
     pub(crate) count: u64,
-    /// Visits the candidates in a random order.
+    /// The random order in which candidates are visited, if there is one.
     pub(crate) shuffle: Option<Shuffle>,
     pub(crate) repeats: Option<Repeats>,
 }
@@ -73,9 +73,10 @@ impl Plan {
         })
     }
 
-    /// The parameter sets in order.
+    /// Returns the parameter sets in order.
     fn sets(&self) -> impl Iterator<Item = Map<String, Value>> + '_ {
-        // One pass for each `first` pattern and one for the rest: slower than remembering, and flat in memory.
+        // It makes one pass for each `first` pattern and one for the rest. That is slower than storing the sets, but
+        // the memory stays constant.
         let wanted = usize::try_from(self.count).unwrap_or(usize::MAX);
         (0..=self.candidates.first_patterns())
             .flat_map(move |rank| (0..self.limit).filter_map(move |number| self.trial(number, rank)))
@@ -112,7 +113,7 @@ impl Candidates {
         match self {
             Self::List { first, .. } => first.len(),
             Self::Grid(space) | Self::Random { space, .. } => space.first.len(),
-            // The order is the search's.
+            // The search chooses the order.
             Self::Bayes(_) => 0,
         }
     }
@@ -127,7 +128,8 @@ impl Candidates {
         }
     }
 
-    /// Looks at candidates until `wanted` of them are trials or `limit` are seen. How many trials, how many seen.
+    /// Looks at candidates until `wanted` of them are trials or it has seen `limit`. Returns the number of trials and
+    /// of candidates seen.
     pub(crate) fn survey(&self, wanted: u64, limit: u64) -> (u64, u64) {
         let mut trials = 0;
         for seen in 0..limit {
@@ -144,17 +146,18 @@ fn meets(trial: &Map<String, Value>, pattern: &ListPattern) -> bool {
     pattern.iter().all(|(name, wanted)| trial.get(name).is_some_and(|value| wanted.contains(&canonical(value))))
 }
 
-/// A seed for the generator: fixed by the person, or by the version of the file.
+/// Returns the seed of the generator, from the seed in the file or else from the version of the file.
 pub(crate) fn seed(fixed: Option<i64>, version: &str) -> [u8; 32] {
-    let told = match fixed {
+    let text = match fixed {
         Some(seed) => format!("spotsweep seed {seed}"),
         None => format!("spotsweep version {version}"),
     };
-    Sha256::digest(told).into()
+    Sha256::digest(text).into()
 }
 
-/// A permutation of `0..size` that is computed number by number: a Feistel network over the next power of four, walked
-/// until it lands inside (<https://en.wikipedia.org/wiki/Format-preserving_encryption#FPE_from_a_prefix_cipher>).
+/// A permutation of `0..size`, computed number by number. A Feistel network permutes the next power of four, and is
+/// applied until the result is below `size`
+/// (<https://en.wikipedia.org/wiki/Format-preserving_encryption#FPE_from_a_prefix_cipher>).
 #[derive(Clone, Debug)]
 pub(crate) struct Shuffle {
     size: u64,
@@ -174,7 +177,8 @@ impl Shuffle {
 
     fn at(&self, number: u64) -> u64 {
         let mut image = self.round_trip(number);
-        // The network's domain is less than four times the size and the walk follows one cycle back inside.
+        // The loop ends: it follows one cycle of the network's permutation, and that cycle contains `number`, which is
+        // below the size.
         while image >= self.size {
             image = self.round_trip(image);
         }
@@ -191,7 +195,7 @@ impl Shuffle {
     }
 }
 
-/// The finalizer of SplitMix64 (<https://prng.di.unimi.it/splitmix64.c>).
+/// Applies the finalizer of SplitMix64 (<https://prng.di.unimi.it/splitmix64.c>).
 fn mix(mut z: u64) -> u64 {
     z = z.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

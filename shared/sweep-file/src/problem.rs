@@ -11,25 +11,25 @@ use spotsweep_protocol::words::counted;
 
 use super::hidden::{Hidden, chars, lines};
 
-/// Problems reported for one file; whoever has more has one cause, and the rest is noise.
+/// The most problems reported for one file. More of them usually have one cause.
 const MAX_PROBLEMS: usize = 100;
 
-/// Warnings kept for one file. They are stored with the sweep's plan.
+/// The most warnings kept for one file, because they are stored with the sweep's plan.
 const MAX_WARNINGS: usize = 20;
 
-/// Warnings that are looked at to choose these.
+/// The most warnings from which these are chosen.
 const MAX_CHOICE: usize = 500;
 
-/// Characters of a line that a problem quotes. A file may be one line of megabytes.
+/// The most characters of a line that a problem quotes, because a file may be one line of megabytes.
 const MAX_TEXT_CHARS: u32 = 160;
 
-/// Characters quoted before the column, where the line is cut.
+/// Characters quoted before the column, if the line is cut.
 const LEAD_CHARS: u32 = 40;
 
-/// Stands where a line is cut.
+/// The mark at which a line is cut.
 const CUT: char = '…';
 
-/// One problem in a sweep file, as a person reads it and as `.rejected.json` carries it.
+/// One problem in a sweep file, as printed for a person and as stored in `.rejected.json`.
 #[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
 pub struct Problem {
     /// File name or object key.
@@ -38,10 +38,10 @@ pub struct Problem {
     pub line: u32,
     /// Column in characters, from 1; 0 for a problem of the file as a whole.
     pub column: u32,
-    /// The offending line, with U+FFFD for each character that is not seen. Of a very long one the part around the column, with `…` where it is cut: where that is the
-    /// first character, the part to underline starts at the 42nd.
+    /// The offending line, with U+FFFD for each invisible character. Of a very long line it is the part around the
+    /// column, with `…` where it is cut. If `…` is the first character, the part to underline starts at the 42nd.
     pub text: String,
-    /// Characters to underline.
+    /// The number of characters to underline.
     pub width: u32,
     /// What is wrong.
     pub message: String,
@@ -49,17 +49,17 @@ pub struct Problem {
     pub help: String,
 }
 
-/// Something in a valid file that its author should know. It has a problem's place and text, and the sweep runs.
+/// A warning about a valid file. It has a problem's place and text, but the sweep runs.
 #[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
 #[serde(transparent)]
 pub struct Warning(pub Problem);
 
-/// A file that is not valid.
+/// The result for a file that is not valid.
 #[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug, Default)]
 pub struct Rejected {
     /// Everything that is wrong with it, from top to bottom.
     pub problems: Vec<Problem>,
-    /// What its author should know besides: it would run all the same.
+    /// Warnings for the file's author, which alone would not have rejected the file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Warning>,
 }
@@ -100,7 +100,7 @@ impl Problem {
         write!(f, "{gutter} = help: {help}")
     }
 
-    /// Characters of `text` before the part to underline.
+    /// Returns the number of characters of `text` before the part to underline.
     fn offset(&self) -> usize {
         let before = self.column.saturating_sub(1);
         let is_cut = before > LEAD_CHARS && self.text.starts_with(CUT);
@@ -108,19 +108,19 @@ impl Problem {
     }
 }
 
-/// A stretch of the file within one line.
+/// A span of the file within one line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Place {
-    /// From 1.
+    /// The line, from 1.
     pub(crate) line: u32,
-    /// In characters, from 1.
+    /// The column in characters, from 1.
     pub(crate) column: u32,
-    /// In characters.
+    /// The width in characters.
     pub(crate) width: u32,
 }
 
 impl Place {
-    /// For what is wrong with the file as a whole.
+    /// The place of a problem of the file as a whole.
     pub(crate) const START: Self = Self { line: 1, column: 1, width: 1 };
 }
 
@@ -130,12 +130,12 @@ pub(crate) struct Report<'a> {
     lines: Vec<&'a str>,
     problems: Vec<Problem>,
     suppressed: u64,
-    /// With the number of those before it that have the same help, and so are of its kind.
+    /// Each warning with the number of earlier warnings of its kind, which are those with the same help.
     warnings: Vec<(usize, Problem)>,
-    /// How many there are of each kind.
+    /// The number of warnings of each kind.
     kinds: BTreeMap<String, usize>,
     suppressed_warnings: u64,
-    /// Where the credentials of URLs are in the file, and what they are.
+    /// The places of the credentials of URLs in the file.
     hidden: Hidden,
     secrets: Secrets,
 }
@@ -163,12 +163,12 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Notes what may be credentials in a line that breaks the file off.
+    /// Notes what may be credentials in a line at which the parser has stopped.
     pub(crate) fn hide_unread(&mut self, number: u32) {
         self.hidden.add_unread(number, self.line(number));
     }
 
-    /// Where credentials are in the file.
+    /// Returns the places of credentials in the file.
     pub(crate) fn hidden(&self) -> Hidden {
         self.hidden.clone()
     }
@@ -184,12 +184,12 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Drops everything, for a file that is read once more from its start.
+    /// Drops all problems and warnings, for a file that is parsed again from its start.
     pub(crate) fn forget(&mut self) {
         *self = Self { lines: std::mem::take(&mut self.lines), ..Self::new(self.file, "") };
     }
 
-    /// Something that the file's author should know, and that is no problem.
+    /// Adds a warning for the file's author.
     pub(crate) fn warn(&mut self, place: Place, message: impl Into<String>, help: impl Into<String>) {
         let help = help.into();
         let of_kind = self.kinds.get(&help).copied().unwrap_or(0);
@@ -204,17 +204,17 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// A problem that is not (yet) one of the file's.
+    /// Returns a problem without adding it to the file's problems.
     pub(crate) fn locate(&self, place: Place, message: impl Into<String>, help: impl Into<String>) -> Problem {
         let (text, width) = self.excerpt(place);
-        // A quoted name may have characters that a terminal would obey, and a URL its credentials.
+        // A quoted name may have characters that a terminal would interpret, and a URL may have credentials.
         let hide = |text: String| if self.hidden.is_full() { shown(&text) } else { self.secrets.hide(&text) };
         let visible = |text: String| escaped(&hide(text)).into_owned();
         let (text, message, help) = (masked(&text), visible(message.into()), visible(help.into()));
         Problem { file: self.file.to_owned(), line: place.line, column: place.column, text, width, message, help }
     }
 
-    /// The characters at `place`, as the person wrote them.
+    /// Returns the characters at `place`, as the person wrote them.
     pub(crate) fn written(&self, place: Place) -> String {
         let line = self.line(place.line);
         line.chars().skip(place.column as usize - 1).take(place.width as usize).collect()
@@ -233,7 +233,7 @@ impl<'a> Report<'a> {
         self.problems.is_empty()
     }
 
-    /// All problems from top to bottom, the number left out said in a last one.
+    /// Returns all problems from top to bottom. A last one states how many were left out.
     fn into_problems(mut self) -> Vec<Problem> {
         self.problems.sort_by_key(|problem| (problem.line, problem.column));
         if self.suppressed > 0 {
@@ -244,8 +244,8 @@ impl<'a> Report<'a> {
         self.problems
     }
 
-    /// All warnings from top to bottom, the number left out stated in a last one. One kind does not hide another: what is
-    /// kept is the first of each kind, then the second, and so on.
+    /// Returns the warnings from top to bottom. A last one states how many were left out. It keeps the first of each
+    /// kind, then the second, and so on, so that one kind does not hide another.
     fn take_warnings(&mut self) -> Vec<Warning> {
         let mut warnings = std::mem::take(&mut self.warnings);
         warnings.sort_by_key(|(number, _)| *number);
@@ -260,27 +260,26 @@ impl<'a> Report<'a> {
         warnings.into_iter().map(Warning).collect()
     }
 
-    /// The warnings of a valid file.
     pub(crate) fn into_warnings(mut self) -> Vec<Warning> {
         self.take_warnings()
     }
 
-    /// What is wrong with the file, and its warnings.
+    /// Returns the problems of the file, and its warnings.
     pub(crate) fn into_rejected(mut self) -> Rejected {
         let warnings = self.take_warnings();
         Rejected { warnings, problems: self.into_problems() }
     }
 
-    /// A line of the file by its number, from 1.
+    /// Returns a line of the file by its number, from 1.
     pub(crate) fn line(&self, number: u32) -> &'a str {
         self.lines.get(number as usize - 1).copied().unwrap_or("")
     }
 
-    /// The line at `place`, shortened around it, and the underline's width in it.
+    /// Returns the line at `place`, shortened around it, and the underline's width in it.
     fn excerpt(&self, place: Place) -> (String, u32) {
         let (line, before) = self.hidden.line(place.line, self.line(place.line), place.column - 1);
         let (line, kept_before) = without_credentials(&line, before);
-        // Blanks stand for what is left out before the place, so that the marks stand under it.
+        // Blanks replace hidden text before the place, so that the marks stand under the place.
         let before = kept_before.max(place.column - 1);
         let line = " ".repeat((before - kept_before) as usize) + &line;
         if line.len() <= MAX_TEXT_CHARS as usize {
@@ -297,18 +296,18 @@ impl<'a> Report<'a> {
     }
 }
 
-/// The line without the credentials of URLs in it, and how many characters are before the place then.
+/// Returns the line without the credentials of URLs, and the number of characters before the place in it.
 fn without_credentials(line: &str, before: u32) -> (Cow<'_, str>, u32) {
     let clean = redacted(line);
     let at = line.char_indices().nth(before as usize).map_or(line.len(), |(at, _)| at);
-    // A place within the credentials is none of the clean line.
+    // A place within the credentials does not exist in the clean line.
     let start = clean.strip_suffix(&*redacted(&line[at..])).map(chars);
     (clean, start.unwrap_or(before).min(before))
 }
 
-/// For "did you mean …?": the candidate nearest to what was written, if it is near enough.
+/// Returns the candidate nearest to `written`, if it is near enough for "did you mean …?".
 pub(crate) fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // The comparison is quadratic, so nothing long is compared.
+    // The comparison is quadratic, so long texts are not compared.
     if written.len() > 64 {
         return None;
     }
@@ -323,7 +322,8 @@ pub(crate) fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'
         .map(|(_, candidate)| candidate)
 }
 
-/// For keys that may be others' own: the candidate that was surely meant, one slip away or two in a long word.
+/// Returns the candidate that `written` surely means: one slip away, or two in a long word. For keys that other
+/// programs may have.
 pub(crate) fn near_miss<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let written = written.to_lowercase();
     let reach = |candidate: &str| if candidate.len() >= 9 { 2 } else { 1 };

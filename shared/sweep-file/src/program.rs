@@ -1,11 +1,11 @@
-//! Whether `program` can be what the command runs.
+//! Checks whether the command can run `program`.
 //!
-//! W&B's agent gives it to the interpreter as one argument, whatever it is (`wandb/wandb_agent.py`).
+//! W&B's agent passes `program` to the interpreter as one argument, unchanged (`wandb/wandb_agent.py`).
 
 use super::problem::{Place, Report};
 use super::runnable::{file_name, runs_others, windows_path};
 
-/// Endings of what Python runs.
+/// Endings of files that Python runs.
 const PYTHONS: [&str; 5] = ["py", "pyw", "pyc", "pyz", "zip"];
 
 /// Warns of a `program` that the element `before` it cannot run.
@@ -47,7 +47,7 @@ pub(crate) fn check(program: &str, before: Option<&str>, place: Place, report: &
     }
 }
 
-/// Python runs what it gets, whatever language that is in.
+/// Warns about the ending of a script in another language, because Python would run it all the same.
 fn check_ending(program: &str, place: Place, command: &dyn Fn(&[&str]) -> String, report: &mut Report<'_>) {
     let Some((_, ending)) = file_name(program).rsplit_once('.') else { return };
     let ending = ending.to_ascii_lowercase();

@@ -1,11 +1,11 @@
-//! Durations and sizes as people write them: `90m`, `100GiB`.
+//! Parses durations and sizes as people write them: `90m`, `100GiB`.
 
-/// Seconds in a duration such as `90s`, `30m`, `2h`, `1d`, or a bare number of seconds.
+/// Returns the seconds of a duration such as `90s`, `30m`, `2h`, `1d`, or of a bare number of seconds.
 pub(crate) fn seconds(written: &str) -> Option<u64> {
     scaled(written, &[("s", 1), ("m", 60), ("h", 3600), ("d", 86_400)], 1)
 }
 
-/// MiB in a size such as `512MiB`, `16GiB`, `1TiB`. There is no default unit: a bare number is ambiguous.
+/// Returns the MiB of a size such as `512MiB`, `16GiB`, `1TiB`. A size without a unit is refused as ambiguous.
 pub(crate) fn mebibytes(written: &str) -> Option<u64> {
     scaled(written, &[("MiB", 1), ("GiB", 1 << 10), ("TiB", 1 << 20)], 0)
 }

@@ -1,4 +1,4 @@
-//! Tests against the answers recorded from wandb/sweeps, and of sampling against the distributions themselves.
+//! Tests against the answers recorded from wandb/sweeps, and tests of sampling against the distributions themselves.
 //!
 //! Every deliberate difference from W&B is named here and explained in `docs/sweep-file.md`.
 
@@ -14,19 +14,20 @@ use super::problem::Report;
 use super::values::canonical;
 use super::{Problem, SweepFile, parameter, parse, tree};
 
-/// The rows of one recording (`tests/data/wandb-sweeps`).
+/// Returns the rows of one recording (`tests/data/wandb-sweeps`).
 fn all_recorded(name: &str) -> Vec<Value> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/wandb-sweeps").join(name);
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// What W&B was asked, as JSON: Python's tuples stand there as `$tuple`, NaN and infinities as `$f`.
+/// Returns the question of a row as JSON. Python's tuples are recorded as `$tuple`, NaN and infinities as `$f`.
 fn asked(row: &Value) -> String {
     row.get("config").or(row.get("param")).unwrap().to_string()
 }
 
-/// The rows whose question a sweep file can ask. The others are [`what_is_not_finite_is_refused`]'s, and tuples.
+/// Returns the rows whose question a sweep file can ask. [`what_is_not_finite_is_refused`] has others, and tuples are
+/// left out.
 fn recorded(name: &str) -> Vec<Value> {
     let mut rows = all_recorded(name);
     let all = rows.len();
@@ -48,7 +49,7 @@ fn distribution(parameter: &Value) -> Result<Distribution, Vec<Problem>> {
     if report.is_empty() { Ok(read.unwrap()) } else { Err(report.into_rejected().problems) }
 }
 
-/// What a recorded type and its filled-in defaults mean here.
+/// Returns the distribution that a recorded type with its filled-in defaults means.
 fn expected(kind: &str, filled: &Value) -> Distribution {
     let number = |key: &str| filled[key].as_f64().unwrap();
     let values = || filled["values"].as_array().unwrap().clone();
@@ -107,14 +108,14 @@ fn parameters_mean_what_they_mean_to_wandb() {
     for row in recorded("param_type.jsonl") {
         let parameter = &row["param"];
         if parameter.get("parameters").is_some() {
-            // W&B's function refuses a group because its caller handles groups.
+            // The recorded function refuses a group, because its caller handles groups.
             let config = json!({"method": "grid", "parameters": {"p": parameter}});
             assert!(file(&config).is_ok(), "{row}");
             continue;
         }
         let read = distribution(parameter);
         match row["type"].as_str() {
-            // W&B infers the type all the same and refuses the lengths or the sum later.
+            // W&B still infers the type, and refuses the lengths or the sum later.
             Some("param_categorical_w_probabilities")
                 if parameter["probabilities"].as_array().unwrap().len() != 3
                     && parameter["values"].as_array().unwrap().len() == 3 =>
@@ -137,7 +138,8 @@ fn quantiles_are_wandbs() {
         for (q, theirs) in row["q"].as_array().unwrap().iter().zip(row["ppf"].as_array().unwrap()) {
             let ours = distribution.quantile(q.as_f64().unwrap());
             let context = format!("{kind} {filled} at {q}: {ours}, and W&B {theirs}");
-            // Never drawn here. W&B gives one below the first value, the last category, minus infinity.
+            // spotsweep never draws at this end. W&B returns the number below the first value, the last category, or
+            // minus infinity.
             let is_odd = ["param_int_uniform", "param_categorical", "param_normal", "param_qnormal"].contains(&kind);
             if q.as_f64() == Some(0.0) && is_odd {
                 continue;
@@ -146,7 +148,8 @@ fn quantiles_are_wandbs() {
                 assert_eq!(&ours, theirs, "{context}");
                 continue;
             };
-            // W&B rounds to multiples of q that may lie outside; here the nearest multiple inside stands.
+            // W&B rounds to multiples of q that may lie outside of the limits; spotsweep takes the nearest multiple
+            // inside.
             let outside = limit("min").is_some_and(|min| theirs < min) || limit("max").is_some_and(|max| theirs > max);
             if outside && filled.get("q").is_some() {
                 assert!(ours >= limit("min").unwrap() && ours <= limit("max").unwrap(), "{context}");
@@ -158,13 +161,13 @@ fn quantiles_are_wandbs() {
     }
 }
 
-/// W&B's validation refuses this goal, and what runs a sweep takes it for minimize: so does the case of its hyperband in
-/// `tests/recorded_hyperband.rs`.
+/// Whether the goal has another spelling. W&B's validation refuses it, but its scheduler takes it for minimize, as a
+/// recorded case in `tests/recorded_hyperband.rs` shows.
 fn has_other_spelling(config: &Value) -> bool {
     config["metric"]["goal"] == "minimise"
 }
 
-/// The config without what spotsweep refuses on purpose, so that the rest can be compared.
+/// Returns the config without what spotsweep refuses on purpose, so that the rest can be compared.
 fn without_refused(config: &Value) -> Value {
     let mut config = config.clone();
     config.as_object_mut().unwrap().remove("job");
@@ -190,7 +193,7 @@ fn grids_have_wandbs_trials_in_wandbs_order() {
     }
 }
 
-/// Whether a prior run, which may have additional entries in mappings, is this trial.
+/// Whether a prior run is this trial. Its mappings may have additional entries.
 fn covers(prior: &Value, trial: &Value) -> bool {
     match (prior, trial) {
         (Value::Object(prior), Value::Object(trial)) => {
@@ -236,13 +239,13 @@ fn configs_are_valid_where_wandb_says_so() {
         let config = row["config"].clone();
         let parsed = file(&config);
         let refused_here = config["method"] == "custom" || config.get("scheduler").is_some();
-        // W&B's validation passes it and its grid search refuses it.
+        // W&B's validation accepts it, but its grid search refuses it.
         let weighted_grid = row["test"].as_str().unwrap().contains("categorical_prob_grid");
         if refused_here || weighted_grid {
             assert!(parsed.is_err(), "{row}");
             continue;
         }
-        // W&B warns about deprecated distributions, and runs them.
+        // W&B warns about deprecated distributions but runs them.
         let is_warning = |violation: &Value| violation.as_str().unwrap().contains("base-e exponents");
         let is_valid = row["violations"].as_array().unwrap().iter().all(is_warning) || has_other_spelling(&config);
         assert_eq!(parsed.is_ok(), is_valid, "{row}: {:?}", parsed.err());
@@ -273,7 +276,7 @@ fn probabilities_add_up_as_exactly_as_for_wandb() {
     }
 }
 
-/// Draws of one parameter, as a sweep file gets them.
+/// Returns draws of one parameter of a sweep file.
 fn draws(parameter: &Value) -> Vec<f64> {
     let config =
         json!({"method": "random", "run_cap": 20_000, "parameters": {"p": parameter}, "spotsweep": {"seed": 7}});
@@ -284,8 +287,8 @@ fn draws(parameter: &Value) -> Vec<f64> {
     drawn
 }
 
-/// Kolmogorov-Smirnov: the largest distance between the draws' distribution and `cdf`, times the root of their
-/// number, is above 1.95 once in a thousand honest seeds. `cdf` may have steps, where the test is stricter on nobody.
+/// Returns the Kolmogorov-Smirnov statistic: the largest distance between the draws' distribution and `cdf`, times the
+/// root of their number. One of a thousand correct seeds exceeds 1.95. Steps in `cdf` do not make the statistic larger.
 fn fits(drawn: &[f64], cdf: &dyn Fn(f64) -> f64) -> f64 {
     let count = drawn.len() as f64;
     let mut largest = 0.0_f64;
@@ -305,7 +308,7 @@ fn draws_follow_their_distribution() {
     let normal = Normal::new(2.0, 4.0).unwrap();
     let log_normal = LogNormal::new(2.0, 1.0).unwrap();
     let beta = Beta::new(2.0, 5.0).unwrap();
-    // Rounding to multiples moves everything up to half a step above a multiple down to it.
+    // Rounding to multiples moves values up to half a step above a multiple down to it.
     let stepped = |cdf: &dyn Fn(f64) -> f64, q: f64, least: f64, greatest: f64, x: f64| match x {
         _ if x < least - q / 2.0 => 0.0,
         _ if x > greatest - q / 2.0 => 1.0,
@@ -341,7 +344,7 @@ fn draws_follow_their_distribution() {
         let distance = fits(&draws(&parameter), &cdf);
         assert!(distance < 1.95, "{parameter}: {distance}");
     }
-    // The test can fail: a neighbouring distribution does not fit.
+    // The test can fail, because a neighbouring distribution does not fit.
     assert!(fits(&draws(&json!({"distribution": "normal", "mu": 2.2, "sigma": 4})), &|x| normal.cdf(x)) > 1.95);
 }
 
@@ -367,6 +370,6 @@ fn the_version_or_the_seed_decides_random_trials() {
     assert_ne!(trials("v1", "{}", 20), trials("v2", "{}", 20));
     assert_eq!(trials("v1", "{seed: 3}", 20), trials("v2", "{seed: 3}", 20));
     assert_ne!(trials("v1", "{seed: 3}", 20), trials("v1", "{seed: 4}", 20));
-    // A sweep can be made longer without changing the trials that it has.
+    // A longer sweep keeps the trials of the shorter one.
     assert_eq!(trials("v1", "{seed: 3}", 20), trials("v1", "{seed: 3}", 30)[..20]);
 }

@@ -13,35 +13,35 @@ use super::problem::{Place, Report};
 use super::tree::{Kind, Node};
 use super::values::canonical;
 
-/// The most values. Ten repeats make a standard error a third of the deviation; more than a hundred are a grid.
+/// The most values. Ten repeats reduce the standard error to a third of the deviation; more than a hundred are a grid.
 const MOST: usize = 100;
 
-/// How often each parameter set is trained, and what differs.
+/// How often each parameter set is trained, and the parameter that differs.
 ///
 /// All sets come once with the first value, then once with the second, and so on. So each set has a result when the
 /// first round is over.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Repeats {
-    /// The parameter that differs between the trials of a set. No set has it otherwise.
+    /// The parameter that differs between the trials of a set. The sets themselves do not have it.
     pub parameter: String,
-    /// Its values, at least one.
+    /// The parameter's values, at least one.
     pub values: Vec<Value>,
-    /// How many parameter sets there are, at least 1. The sweep has as many trials for each value.
+    /// The number of parameter sets, at least 1. The sweep has that many trials for each value.
     pub sets: u64,
 }
 
 impl Repeats {
-    /// The parameter set of a trial, from 0.
+    /// Returns the parameter set of a trial, from 0.
     pub fn set_of(&self, index: u64) -> u64 {
         index % self.sets.max(1)
     }
 
-    /// The trials of a parameter set, in order.
+    /// Returns the trials of a parameter set, in order.
     pub fn trials_of(&self, set: u64) -> impl Iterator<Item = u64> + '_ {
         (0..self.values.len() as u64).map(move |round| round * self.sets + set)
     }
 
-    /// Gives the parameters of a trial's set what makes them the trial's.
+    /// Adds to the parameters of a trial's set the value that makes them the trial's.
     pub fn complete(&self, index: u64, parameters: &mut Map<String, Value>) {
         let round = usize::try_from(index / self.sets.max(1)).unwrap_or(usize::MAX);
         if let Some(value) = self.values.get(round) {
@@ -50,7 +50,7 @@ impl Repeats {
     }
 }
 
-/// What the file says of repeats, while the number of sets is not known.
+/// The file's `repeats`, before the number of sets is known.
 pub(crate) struct Wanted {
     parameter: String,
     values: Vec<Value>,
@@ -58,7 +58,6 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    /// Reads `repeats` under `spotsweep:`.
     pub(crate) fn read(node: &Node, report: &mut Report<'_>) -> Option<Self> {
         let fields = Fields::known(node, "`repeats`", &["parameter", "values"], report)?;
         for key in ["parameter", "values"].into_iter().filter(|key| !fields.has(key)) {
@@ -96,7 +95,7 @@ impl Wanted {
         }
     }
 
-    /// How many sets a sweep of at most `cap` trials has.
+    /// Returns how many sets a sweep of at most `cap` trials has.
     pub(crate) fn sets(&self, cap: u64, report: &mut Report<'_>) -> u64 {
         let times = self.values.len() as u64;
         if cap < times {
@@ -118,7 +117,7 @@ impl Wanted {
         Repeats { parameter: self.parameter.clone(), values: self.values.clone(), sets }
     }
 
-    /// Bytes of its part of a trial as JSON, at most.
+    /// Returns the most bytes that the parameter adds to a trial as JSON.
     pub(crate) fn bytes(&self) -> u64 {
         let value = self.values.iter().map(|value| value.to_string().len()).max().unwrap_or(0);
         (self.parameter.len() + 6 + value) as u64

@@ -1,9 +1,9 @@
-//! Whether a command has a program to run.
+//! Checks whether a command has a program to run.
 
 use super::problem::{Place, Report};
 use super::tree::Node;
 
-/// Programs that run another one, which their arguments name. `python3.12` counts as `python`.
+/// Programs that run another program, which their arguments name. `python3.12` counts as `python`.
 const RUN_OTHERS: [&str; 38] = [
     "env",
     "python",
@@ -48,12 +48,12 @@ const RUN_OTHERS: [&str; 38] = [
 /// Shells, whose option `-c` takes a script.
 const SHELLS: [&str; 5] = ["bash", "sh", "dash", "zsh", "ksh"];
 
-/// Words that such a program takes before the other one's name.
+/// Words that such a program accepts before the name of the other one.
 const SUBCOMMANDS: [&str; 3] = ["run", "launch", "exec"];
 
-/// Checks that `elements`, as W&B writes them, begin with something that can run and run something.
+/// Checks that `elements`, as W&B writes them, begin with a program and that it has something to run.
 ///
-/// `is_wandbs` is whether `program` belongs to this command, so that it should be used.
+/// `is_wandbs` says whether the command should use `program`.
 pub(crate) fn check(
     elements: &[String],
     nodes: &[Node],
@@ -103,8 +103,8 @@ pub(crate) fn check(
     }
 }
 
-/// The path of Windows that an element is, or has behind `=`: with a drive, with the ending of a program of Windows, or
-/// with backslashes between names. One backslash may be an escape.
+/// Returns the Windows path that an element is, or has behind `=`: one with a drive, with the ending of a Windows
+/// program, or with backslashes between names. One backslash may be an escape.
 pub(crate) fn windows_path(element: &str) -> Option<&str> {
     let is_drive = |text: &str| {
         let rest = text.strip_prefix(|c: char| c.is_ascii_alphabetic()).and_then(|rest| rest.strip_prefix(':'));
@@ -126,7 +126,7 @@ pub(crate) fn windows_path(element: &str) -> Option<&str> {
     [Some(element), value].into_iter().flatten().find(|text| is_drive(text) || has_names(text) || is_program(text))
 }
 
-/// The variable of a shell in an element, as it is written there and by its name: `$HOME`, `%USERPROFILE%`.
+/// Returns a shell variable in an element, as written and by its name: `$HOME`, `%USERPROFILE%`.
 fn shell_variable(element: &str) -> Option<(&str, &str)> {
     let is_inner = |c: char| c.is_ascii_alphanumeric() || c == '_';
     for (at, _) in element.match_indices('$') {
@@ -142,7 +142,7 @@ fn shell_variable(element: &str) -> Option<(&str, &str)> {
     is_name.then(|| (&element[start..start + name.len() + 2], name))
 }
 
-/// What is wrong with a first element that cannot be a program.
+/// Returns why a first element cannot be a program.
 fn bad_start(first: &str) -> Option<String> {
     if first.trim().is_empty() {
         return Some("the command begins with an empty element".to_owned());
@@ -165,13 +165,12 @@ fn bad_start(first: &str) -> Option<String> {
     })
 }
 
-/// Whether the element becomes the parameters.
+/// Whether the parameters replace the element.
 fn is_arguments(element: &str) -> bool {
     element.starts_with("${args") && element.ends_with('}')
 }
 
-/// Whether the element may name what is to run: no option, no assignment of a variable, no number, and no program that
-/// runs others.
+/// Whether the element may name what is to run. It is then no option, assignment, number, or program that runs others.
 fn is_runnable(element: &str) -> bool {
     if let Some(attached) = element.strip_prefix("-m").or_else(|| element.strip_prefix("-c")) {
         return !attached.is_empty() && !attached.starts_with('-');
@@ -185,7 +184,7 @@ fn is_runnable(element: &str) -> bool {
     !(is_argument || runs_others(element) || SUBCOMMANDS.contains(&element))
 }
 
-/// Whether the element sets a variable, if `env` or a shell reads it.
+/// Whether the element sets a variable for `env` or for a shell.
 fn is_variable(element: &str) -> bool {
     element.split_once('=').is_some_and(|(name, _)| {
         name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
@@ -193,14 +192,14 @@ fn is_variable(element: &str) -> bool {
     })
 }
 
-/// Whether a shell would do something with the element, and a program gets it as it is.
+/// Whether the element has a meaning for a shell, although no shell reads it.
 fn is_for_a_shell(element: &str) -> bool {
     ["&&", "||", "|", ";", "&", ">", ">>", "<", "2>&1"].contains(&element)
         || element.starts_with("~/")
         || element.contains("$(")
 }
 
-/// A script without a folder and an interpreter before it is looked for like a program that is installed.
+/// Warns about a script without a folder and without an interpreter, because it is looked up like an installed program.
 fn warn_about_path(elements: &[String], nodes: &[Node], program: Option<&str>, report: &mut Report<'_>) {
     let is_env = |element: &String| element == "${env}" || file_name(element) == "env" || is_variable(element);
     let Some((element, node)) = elements.iter().zip(nodes).find(|(element, _)| !is_env(element)) else { return };
@@ -222,14 +221,15 @@ pub(crate) fn runs_others(element: &str) -> bool {
     RUN_OTHERS.contains(&name) || RUN_OTHERS.contains(&unversioned)
 }
 
-/// Whether the element is a shell's script: it follows `-c` after a shell.
+/// Whether the element is a shell script, as it follows `-c` after a shell.
 pub(crate) fn is_shell_script(elements: &[String], index: usize) -> bool {
     let Some((option, before)) = elements[..index].split_last() else { return false };
     let is_option = option.starts_with('-') && !option.starts_with("--") && option.ends_with('c');
     is_option && before.iter().any(|element| SHELLS.contains(&file_name(element)))
 }
 
-/// A command may run `program` by its module's name or by a script of its own, or run something else by mistake.
+/// Warns about an unused `program`. The command may run it by its module's name or by a script of its own, or run
+/// something else by mistake.
 fn warn_about_unused(elements: &[String], place: Place, program: &str, report: &mut Report<'_>) {
     let name = file_name(program);
     let stem = program.strip_suffix(".py").unwrap_or(program);

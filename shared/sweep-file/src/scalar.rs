@@ -1,7 +1,7 @@
-//! What a scalar means: the YAML 1.2 core schema, with the numbers that W&B reads by YAML 1.1.
+//! Resolves scalars by the YAML 1.2 core schema, with the numbers that W&B reads by YAML 1.1.
 //!
-//! W&B reads files with PyYAML, whose rules are those of YAML 1.1. Where the two read different numbers, the scalar is
-//! refused, because one of the readings is not what its author means.
+//! W&B reads files with PyYAML, which follows YAML 1.1. A scalar that the two versions read as different numbers is
+//! refused, because one of them is not what the author means.
 
 use serde_json::Number;
 
@@ -11,14 +11,14 @@ pub(crate) enum Scalar {
     Null,
     Bool(bool),
     Number(Number),
-    /// `plain` if written without quotes.
+    /// `plain` is true if the text is written without quotes.
     Text {
         text: String,
         plain: bool,
     },
 }
 
-/// A message and how to correct it.
+/// A message, and the help to correct it.
 pub(crate) type Refusal = (String, String);
 
 /// Resolves a plain (unquoted) scalar by <https://yaml.org/spec/1.2.2/#1032-tag-resolution>.
@@ -63,7 +63,7 @@ pub(crate) fn unknown_tag(tag: &str) -> Refusal {
     )
 }
 
-/// What PyYAML reads in the place of a word that YAML 1.2 takes as a text.
+/// Returns the boolean that PyYAML reads for a word that is a text in YAML 1.2.
 pub(crate) fn wandb_bool(text: &str) -> Option<bool> {
     match text {
         "yes" | "Yes" | "YES" | "on" | "On" | "ON" => Some(true),
@@ -72,7 +72,8 @@ pub(crate) fn wandb_bool(text: &str) -> Option<bool> {
     }
 }
 
-/// Whether PyYAML reads a plain number as a text: it wants a point and a sign in the exponent, and none before a point.
+/// Whether PyYAML reads a plain number as a text: its exponent needs a sign and a point before it, and a sign may not
+/// precede a bare point.
 pub(crate) fn is_text_to_wandb(scalar: &Scalar, text: &str) -> bool {
     let Scalar::Number(number) = scalar else { return false };
     let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "+"));
@@ -83,7 +84,7 @@ pub(crate) fn is_text_to_wandb(scalar: &Scalar, text: &str) -> bool {
             || mantissa.starts_with("-."))
 }
 
-/// `None` where `text` does not look like a number at all.
+/// Reads a number; `None` if `text` does not look like one.
 fn number(text: &str) -> Option<Result<Number, Refusal>> {
     let (sign, unsigned) = text.split_at(usize::from(text.starts_with(['+', '-'])));
     if matches!(unsigned, ".inf" | ".Inf" | ".INF") || matches!(text, ".nan" | ".NaN" | ".NAN") {
@@ -101,7 +102,7 @@ fn number(text: &str) -> Option<Result<Number, Refusal>> {
         }
     }
     if is_digits(unsigned, true) {
-        // `0_8` is no octal number to PyYAML, and so a text.
+        // PyYAML reads `0_8` as a text, because it is no octal number.
         let is_text = unsigned.starts_with('0') && unsigned.contains('_') && !is_octal(&without_underscores(unsigned));
         return (!is_text).then(|| integer(text, &without_underscores(text), 10));
     }
@@ -111,7 +112,7 @@ fn number(text: &str) -> Option<Result<Number, Refusal>> {
     })
 }
 
-/// What to do about a number that is one value to W&B and another in YAML 1.2.
+/// Returns the refusal of a number that has one value in W&B and another in YAML 1.2.
 fn read_differently(sign: &str, unsigned: &str) -> Option<Refusal> {
     let text = format!("{sign}{unsigned}");
     let quotes = "put it in quotes to pass it on as text";
@@ -148,7 +149,7 @@ fn is_octal(digits: &str) -> bool {
     !digits.is_empty() && digits.bytes().all(|byte| (b'0'..=b'7').contains(&byte))
 }
 
-/// `1:30` and `1:30.5`: what YAML 1.1 makes of them.
+/// Returns the base-60 number that YAML 1.1 reads in `1:30` or `1:30.5`.
 fn base_60(unsigned: &str) -> Option<f64> {
     let (whole, fraction) = unsigned.split_once('.').map_or((unsigned, None), |(whole, part)| (whole, Some(part)));
     let (first, rest) = whole.split_once(':')?;
@@ -170,7 +171,7 @@ fn without_underscores(text: &str) -> String {
     text.replace('_', "")
 }
 
-/// Digits, and underscores after the first one where they may be there.
+/// Whether a text has only digits, with underscores after the first one if allowed.
 fn is_digits(text: &str, may_have_underscores: bool) -> bool {
     text.starts_with(|c: char| c.is_ascii_digit())
         && text.bytes().all(|byte| byte.is_ascii_digit() || may_have_underscores && byte == b'_')
@@ -190,7 +191,8 @@ fn not_finite(text: &str) -> Refusal {
     )
 }
 
-/// YAML 1.2's `(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?`, and with underscores the floats of PyYAML.
+/// Whether a text is a float by YAML 1.2's `(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?`, or one of PyYAML's with
+/// underscores.
 fn is_float(sign: &str, unsigned: &str) -> bool {
     let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, Some(exponent)),

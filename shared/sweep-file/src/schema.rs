@@ -1,8 +1,8 @@
-//! The sweep file's JSON Schema, for editors that complete and check while one types.
+//! The sweep file's JSON Schema, for editors that complete and check the file.
 //!
-//! Generated from what parsing uses: the [`Settings`] types, the table of distributions, the lists of keys. It cannot
-//! say everything that [`super::parse`] checks. It refuses no file that is valid, but for what W&B reads as a number or
-//! boolean and editors as a text (`run_cap: 1_000`).
+//! It is generated from what the parser uses: the [`Settings`] types, the table of distributions, the lists of keys. It
+//! cannot express everything that [`super::parse`] checks. It refuses no valid file, except where W&B reads a number or
+//! boolean and editors read a text (`run_cap: 1_000`).
 
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
@@ -16,10 +16,10 @@ use super::{MAX_TRIALS, Settings};
 use spotsweep_protocol::command_line::MACROS;
 use spotsweep_protocol::metric::MOST_METRIC_PATTERNS;
 
-/// Where the schema is published in the repository.
+/// The path of the published schema in the repository.
 pub const PATH: &str = "docs/sweep-file.schema.json";
 
-/// The schema, as it is published.
+/// Returns the schema in its published form.
 pub fn json_schema() -> String {
     let mut settings = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<Settings>().to_value();
     without_null(&mut settings);
@@ -60,7 +60,7 @@ fn object(value: Value) -> Map<String, Value> {
     }
 }
 
-/// One of spotsweep's own settings is given or left out; `null` is neither.
+/// Removes `null` from the types of a setting: spotsweep's own settings have a value or are left out.
 fn without_null(schema: &mut Value) {
     match schema {
         Value::Object(map) => {
@@ -86,7 +86,7 @@ fn without_null(schema: &mut Value) {
     }
 }
 
-/// The top level of a form that is a mapping.
+/// Returns the schema of a form that is a mapping at the top level.
 fn form(description: &str, keys: &[&str], required: &[&str]) -> Value {
     let properties: Map<String, Value> =
         keys.iter().filter_map(|key| Some(((*key).to_owned(), top_level(key)?))).collect();
@@ -98,7 +98,7 @@ fn form(description: &str, keys: &[&str], required: &[&str]) -> Value {
     })
 }
 
-/// `None` for what is refused anyway.
+/// Returns the schema of a key; `None` for one that spotsweep refuses.
 fn top_level(key: &str) -> Option<Value> {
     match key {
         "trials" => Some(json!({"$ref": "#/$defs/trials"})),
@@ -154,7 +154,7 @@ fn top_level(key: &str) -> Option<Value> {
     }
 }
 
-/// The keys of `spotsweep:` that choose, order and compare trials.
+/// Returns the schema of the keys of `spotsweep:` that choose, order and compare trials.
 fn sampling() -> Value {
     let patterns = |description: &str| {
         json!({
@@ -250,7 +250,7 @@ mod tests {
     use crate::settings;
     use std::collections::BTreeSet;
 
-    /// What the parser takes, the schema describes, and the other way round.
+    /// Each key that the parser takes is in the schema, and the other way round.
     #[test]
     fn the_schema_has_the_parsers_keys() {
         let schema: Value = serde_json::from_str(&json_schema()).unwrap();

@@ -1,7 +1,7 @@
 //! The space of a sweep with `method: bayes`, between the sweep file and the search.
 //!
-//! A search sees a unit cube and no names: [`SearchSpace::space`]. What it suggests becomes a trial's parameters with
-//! [`SearchSpace::parameters`]. The control plane keeps the space as JSON from the submission on.
+//! A search works on a unit cube without names: [`SearchSpace::space`]. [`SearchSpace::parameters`] makes a trial's
+//! parameters from what it suggests. The control plane stores the space as JSON when the sweep is submitted.
 
 use std::collections::BTreeSet;
 
@@ -12,16 +12,16 @@ use spotsweep_search::space::{Condition, Dimension, Point, Space as Cube};
 use super::distribution::Distribution;
 use super::space::{Coordinate, Space, Values};
 
-/// The form of the JSON. A reader refuses others.
+/// The version of the JSON. A reader refuses any other.
 const VERSION: u8 = 1;
 
-/// Ordered values are steps up to this number, and real numbers beyond.
+/// The most values of an ordered parameter that are steps of the search. A parameter with more is a real number to it.
 pub const MOST_STEPS: u64 = 1_000;
 
 /// The parameters of a sweep whose trials are suggested one by one.
 ///
-/// Parameters with one value only are no part of the search. Of an unlimited distribution (normal, log-normal) the
-/// outermost thousandth at each end is left out.
+/// Parameters with only one value are not searched. The outermost thousandth at each end of an unlimited distribution
+/// (normal, log-normal) is left out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Stored")]
 pub struct SearchSpace {
@@ -53,9 +53,9 @@ impl TryFrom<Stored> for SearchSpace {
     }
 }
 
-/// What a parameter is to the search.
+/// The role of a parameter in the search.
 enum Kind<'v> {
-    /// It has one value.
+    /// It has one value and is not searched.
     Fixed,
     Steps(&'v Distribution, u64),
     Choices(&'v Distribution, u64),
@@ -64,7 +64,7 @@ enum Kind<'v> {
 
 fn kind(values: &Values) -> Kind<'_> {
     let (Values::Counted(distribution) | Values::Real(distribution)) = values else {
-        // A range is made for grids only.
+        // Only grids have ranges.
         return Kind::Fixed;
     };
     match values.count() {
@@ -84,15 +84,15 @@ impl SearchSpace {
         &self.space
     }
 
-    /// What each dimension is to the search.
+    /// Returns the role of each dimension in the search.
     fn kinds(&self) -> Vec<Kind<'_>> {
         self.space.dimensions.iter().map(|dimension| kind(&dimension.values)).collect()
     }
 
-    /// The space as a search sees it.
+    /// Returns the space as a cube for a search.
     ///
-    /// A condition on a whole number with more than [`MOST_STEPS`] values is not among its conditions, so the search
-    /// gives the conditional parameter a value in all trials. [`Self::parameters`] takes it out.
+    /// The cube has no conditions on a whole number with more than [`MOST_STEPS`] values. So the search gives the
+    /// conditional parameter a value in all trials, and [`Self::parameters`] removes it.
     pub fn space(&self) -> Cube {
         let mut cube = Cube::default();
         let kinds = self.kinds();
@@ -116,8 +116,8 @@ impl SearchSpace {
         cube
     }
 
-    /// What must hold for a parameter to exist, as far as the search can see it. A parameter with one value hands its
-    /// own conditions on.
+    /// Returns the conditions of a parameter that the search can express. The conditions of a parent with one value are
+    /// added in its place.
     fn conditions(&self, kinds: &[Kind<'_>], dimension: usize) -> Vec<(usize, Vec<usize>)> {
         let mut conditions = Vec::new();
         let (mut waiting, mut seen) = (vec![dimension], BTreeSet::from([dimension]));
@@ -137,10 +137,11 @@ impl SearchSpace {
         conditions
     }
 
-    /// The parameters of a trial at the point, or `None` if `exclude` has taken it out.
+    /// Returns the parameters of a trial at the point, or `None` if `exclude` excludes it.
     ///
-    /// All values are of their distributions: whole numbers within their limits, multiples of `q`, values of the list.
-    /// Positions beyond 0 and 1 count as these, and a parameter that must exist and has no position gets its middle.
+    /// All values belong to their distributions: whole numbers within their limits, multiples of `q`, values of the
+    /// list. Positions below 0 and above 1 are clamped. A parameter that must exist but has no position gets its
+    /// middle.
     pub fn parameters(&self, point: &Point) -> Option<Map<String, Value>> {
         let mut coordinates = vec![Coordinate::Index(0); self.space.dimensions.len()];
         for (place, (index, kind)) in searched(&self.kinds()).enumerate() {
@@ -151,10 +152,10 @@ impl SearchSpace {
         (!self.space.is_excluded(&coordinates)).then(|| self.space.parameters(&coordinates))
     }
 
-    /// The point of a trial's parameters: the inverse of [`Self::parameters`].
+    /// Returns the point of a trial's parameters: the inverse of [`Self::parameters`].
     ///
-    /// A value that its distribution does not have counts as absent. What is absent is no part of the point if its
-    /// conditions can take it out, and has its middle else.
+    /// A value that its distribution does not have counts as absent. An absent parameter is left out of the point if
+    /// its conditions can remove it; otherwise it gets its middle.
     pub fn point(&self, parameters: &Map<String, Value>) -> Point {
         let kinds = self.kinds();
         let mut places = vec![None; kinds.len()];
@@ -177,10 +178,10 @@ impl SearchSpace {
         point
     }
 
-    /// The point with the values that `first` has for the trial with an index, or the parameter set where sets are
-    /// repeated. Of several values it is the first one.
+    /// Returns the point with the values that `first` has for the trial, or for the parameter set if sets are repeated.
+    /// Of several values it takes the first.
     ///
-    /// `exclude` may have taken out the result, and only the result: try the point itself then.
+    /// `exclude` may exclude the result although it does not exclude the point. Try the point itself then.
     pub fn pinned(&self, index: u64, point: &Point) -> Point {
         let pattern = usize::try_from(index).ok().and_then(|index| self.space.first.get(index));
         let mut pinned = point.clone();
@@ -197,7 +198,7 @@ impl SearchSpace {
         pinned
     }
 
-    /// The parameters that all trials have, with their one value.
+    /// Returns the parameters that have one value in all trials.
     pub fn constants(&self) -> Map<String, Value> {
         let of = |kind: &Kind<'_>| match kind {
             Kind::Fixed => Coordinate::Index(0),
@@ -209,7 +210,7 @@ impl SearchSpace {
     }
 }
 
-/// The dimensions that the search has, with their number in the space.
+/// Returns the searched dimensions with their numbers in the space.
 fn searched<'k, 'v>(kinds: &'k [Kind<'v>]) -> impl Iterator<Item = (usize, &'k Kind<'v>)> {
     kinds.iter().enumerate().filter(|(_, kind)| !matches!(kind, Kind::Fixed))
 }
@@ -220,7 +221,7 @@ fn coordinate(kind: &Kind<'_>, position: Option<f64>) -> Coordinate {
         Kind::Fixed => Coordinate::Index(0),
         Kind::Steps(_, count) | Kind::Choices(_, count) => Coordinate::Index((position.round() as u64).min(count - 1)),
         Kind::Real(distribution) => match distribution.index(position.clamp(0.0, 1.0)) {
-            // As an index it can be compared in conditions.
+            // Conditions can only compare indexes.
             Some(index) => Coordinate::Index(index),
             None => Coordinate::Probability(distribution.within(position)),
         },
@@ -245,7 +246,7 @@ fn middle(kind: &Kind<'_>) -> f64 {
     }
 }
 
-/// The value at a path of names.
+/// Returns the value at a path of names.
 fn find<'p>(parameters: &'p Map<String, Value>, path: &[String]) -> Option<&'p Value> {
     let (name, rest) = path.split_first()?;
     let value = parameters.get(name)?;

@@ -25,8 +25,8 @@ pub use workspace::{InitializationRate, Keep, Start, Workspace, initialization_r
 use stalled::StalledSchema;
 use workspace::WorkspaceSchema;
 
-/// Attempts of a trial, where the file does not say: five rounds of Batch's ten. A trial that is reclaimed so often
-/// in spite of keeping its progress is somewhere it should not be.
+/// The attempts of a trial if the file does not set them: five rounds of Batch's ten. A trial that is reclaimed more
+/// often although it keeps its progress runs on unsuitable capacity.
 pub const ATTEMPTS: u8 = 50;
 
 /// Where and how the trials run. Whatever is absent is up to the deployment.
@@ -155,7 +155,7 @@ enum SwitchWord {
     Off,
 }
 
-/// Keys that [`Settings`] takes; those of the sampling itself are in [`super::space`].
+/// Keys of [`Settings`] under `spotsweep:`. Those that choose trials are in [`super::choice`].
 pub(crate) const KEYS: [&str; 15] = [
     "job_definition",
     "queue",
@@ -174,7 +174,7 @@ pub(crate) const KEYS: [&str; 15] = [
     "tags",
 ];
 
-/// Those of the settings that are mappings.
+/// The settings that are mappings, with their keys.
 pub(crate) const NESTED: [(&str, &[&str]); 6] = [
     ("resources", &["vcpus", "memory", "gpus"]),
     ("budget", &["max_usd", "max_hours"]),
@@ -184,16 +184,16 @@ pub(crate) const NESTED: [(&str, &[&str]); 6] = [
     ("workspace", &workspace::KEYS),
 ];
 
-/// The keys of one of them.
+/// Returns the keys of one of these settings.
 fn keys_of(setting: &str) -> &'static [&'static str] {
     NESTED.iter().find(|(name, _)| *name == setting).map_or(&[], |(_, keys)| keys)
 }
 
-/// Attempts of one trial. Batch makes ten of one job (fact 18), so this is ten jobs for one trial: whoever is
-/// interrupted more often has the wrong instance types.
+/// The most attempts of one trial. Batch makes at most ten of one job (fact 18), so this is ten jobs for one trial. A
+/// trial that is interrupted more often has the wrong instance types.
 const MAX_ATTEMPTS: i64 = 100;
 
-/// Reads the settings out of the `spotsweep:` mapping. Problems go to the report.
+/// Reads the settings from the `spotsweep:` mapping, and reports their problems.
 pub(crate) fn read(fields: Fields<'_>, context: &Context<'_>, role: Role, report: &mut Report<'_>) -> Settings {
     let narrow = |value: i64| u8::try_from(value).ok();
     Settings {
@@ -215,7 +215,7 @@ pub(crate) fn read(fields: Fields<'_>, context: &Context<'_>, role: Role, report
     }
 }
 
-/// `on` or `off`, as YAML 1.2 and PyYAML read them.
+/// Reads `on` or `off` as YAML 1.2 and PyYAML do.
 fn switch(node: &Node, what: &str, report: &mut Report<'_>) -> Option<bool> {
     let text = written(node, what, report)?;
     let switch = match text.as_str() {
@@ -229,7 +229,7 @@ fn switch(node: &Node, what: &str, report: &mut Report<'_>) -> Option<bool> {
     switch
 }
 
-/// Checks what can be said only when the trials are known.
+/// Checks the settings that depend on the number of trials.
 pub(crate) fn check_trials(fields: Fields<'_>, trials: u64, report: &mut Report<'_>) {
     if let Some(node) = fields.get("workspace") {
         workspace::check_trials(node, trials, report);
@@ -239,7 +239,7 @@ pub(crate) fn check_trials(fields: Fields<'_>, trials: u64, report: &mut Report<
     }
 }
 
-/// A Batch name (1 to 128 of `[A-Za-z0-9_-]`, fact 19), with a revision, or an ARN.
+/// Reads a Batch name (1 to 128 of `[A-Za-z0-9_-]`, fact 19), with a revision, or an ARN.
 fn aws_name(fields: Fields<'_>, key: &str, report: &mut Report<'_>) -> Option<String> {
     let node = fields.get(key)?;
     let name = text(node, key, report)?;
@@ -275,7 +275,7 @@ fn resources(node: &Node, report: &mut Report<'_>) -> Option<Resources> {
     })
 }
 
-/// In MiB.
+/// Reads a size in MiB.
 fn size(node: &Node, key: &str, range_mib: std::ops::RangeInclusive<u64>, report: &mut Report<'_>) -> Option<u32> {
     let size = written(node, key, report)?;
     let valid = mebibytes(&size).filter(|mib| range_mib.contains(mib)).and_then(|mib| u32::try_from(mib).ok());
@@ -301,7 +301,7 @@ fn code(node: &Node, report: &mut Report<'_>) -> Option<Code> {
             "add the repository, for example `git: https://github.com/me/train.git`",
         );
     }
-    // A leading dash would be an option on git's command line.
+    // git would take a value with a leading dash for an option.
     for key in ["git", "ref"] {
         if let Some(node) = fields.get(key)
             && matches!(&node.kind, Kind::Scalar(Scalar::Text { text, .. }) if text.starts_with('-'))
@@ -351,12 +351,12 @@ fn budget(node: &Node, report: &mut Report<'_>) -> Option<Budget> {
     Some(Budget { max_usd: positive("max_usd"), max_hours: positive("max_hours") })
 }
 
-/// AWS allows 50 tags, keys up to 128 and values up to 256 characters, and reserves `aws:`
-/// (<https://docs.aws.amazon.com/batch/latest/userguide/using-tags.html>). Letters, digits, spaces and `_ . : / = + - @`
-/// are allowed everywhere (<https://docs.aws.amazon.com/tag-editor/latest/userguide/best-practices-and-strats.html>).
+/// Reads the tags. AWS allows 50 tags, keys up to 128 and values up to 256 characters, and reserves `aws:`
+/// (<https://docs.aws.amazon.com/batch/latest/userguide/using-tags.html>). All services allow letters, digits, spaces
+/// and `_ . : / = + - @` (<https://docs.aws.amazon.com/tag-editor/latest/userguide/best-practices-and-strats.html>).
 fn tags(node: &Node, report: &mut Report<'_>) -> BTreeMap<String, String> {
     let Some(fields) = Fields::any(node, "`tags`", report) else { return BTreeMap::new() };
-    // The control plane adds tags of its own.
+    // The control plane adds its own tags, so fewer are left for the file.
     if fields.entries().len() > 40 {
         report.add(fields.place(), "more than 40 tags", "AWS allows 50, and spotsweep adds some of its own");
     }

@@ -1,4 +1,4 @@
-//! How many trials a file makes, and whether that is too many.
+//! Counts the trials of a file, and checks that there are not too many.
 
 use serde_json::Value;
 use spotsweep_protocol::words::counted;
@@ -9,38 +9,38 @@ use super::repeats::Wanted;
 use super::space::{Condition, Dimension, Space, Values};
 use super::{MAX_COMPARED_TRIALS, MAX_TRIALS};
 
-/// Work that counting the trials may take, in parameters and conditions looked at: about a second.
+/// The most work of counting the trials, in parameters and conditions looked at: about a second.
 const MAX_WORK: u64 = 50_000_000;
-/// Work of making one candidate, before anything of it is looked at.
+/// The work of making one candidate, before its parameters are looked at.
 const CANDIDATE_WORK: usize = 4;
-/// Work of one name in a pattern over a list, whose values are compared as texts.
+/// The work of one name in a pattern over a list, whose values are compared as texts.
 const LISTED_NAME_WORK: usize = 12;
 
-/// Random draws from which excluded combinations are sorted out.
+/// The most random draws from which excluded combinations are removed.
 const MAX_DRAWS: u64 = 2 * MAX_TRIALS;
-/// Draws after which it is clear that nearly everything is excluded.
+/// The draws that show whether nearly everything is excluded.
 const PROBE_DRAWS: u64 = 10_000;
 
-/// Parameters of one trial as JSON. The runner reads them with one request and hands them over as arguments.
+/// The most bytes of one trial's parameters as JSON. The runner reads them with one request and passes them as
+/// arguments.
 const MAX_TRIAL_BYTES: u64 = 64 << 10;
 
-/// All trials as JSON, by their largest.
+/// The most bytes of all trials as JSON, computed from the largest one.
 const MAX_TOTAL_BYTES: u64 = 1 << 30;
 
-/// What bounds the number of trials.
+/// The bounds on the number of trials.
 pub(crate) struct Limits<'s> {
-    /// Candidates there are: entries of the list, points of the grid (`None` if 64 bits cannot number them, or if
-    /// they are drawn at random).
+    /// The number of candidates: entries of the list or points of the grid. `None` if 64 bits cannot number them, or if
+    /// they are drawn at random.
     pub(crate) points: Option<u64>,
     /// `run_cap` or `spotsweep: {trials: …}`, in parameter sets.
     pub(crate) cap: Option<u64>,
-    /// Of the list or of `parameters`.
+    /// The place of the list or of `parameters`.
     pub(crate) place: Place,
-    /// How often each is trained.
     pub(crate) repeats: Option<&'s Wanted>,
 }
 
-/// Counts the trials and makes the plan, if the sweep is of a size that can be run.
+/// Counts the trials and makes the plan, if the sweep is not too large.
 pub(crate) fn plan(
     candidates: Candidates,
     limits: &Limits<'_>,
@@ -93,7 +93,7 @@ pub(crate) fn plan(
     Some(Plan { candidates, limit, count, shuffle, repeats })
 }
 
-/// Whether so many trials can be compared with each other, as early termination does at `place`.
+/// Checks whether so many trials can be compared with each other, as early termination does at `place`.
 pub(crate) fn check_compared(trials: u64, place: Place, report: &mut Report<'_>) {
     if trials > MAX_COMPARED_TRIALS {
         let message =
@@ -102,17 +102,17 @@ pub(crate) fn check_compared(trials: u64, place: Place, report: &mut Report<'_>)
     }
 }
 
-/// Every candidate is a trial.
+/// Counts the trials if every candidate is one.
 fn simple_count(candidates: &Candidates, limits: &Limits<'_>, wanted: u64) -> (u64, u64) {
     let points = match candidates {
         Candidates::Random { .. } => wanted,
         Candidates::List { .. } | Candidates::Grid(_) | Candidates::Bayes(_) => limits.points.unwrap_or(u64::MAX),
     };
-    // A shuffled grid is looked at in any order, but no further than the trials that are wanted.
+    // A shuffled grid is visited in any order, but only as many points as trials are wanted.
     (points.min(wanted), points.min(wanted))
 }
 
-/// Work for one candidate; `None` if no candidate needs to be looked at.
+/// Returns the work for one candidate; `None` if no candidate needs to be looked at.
 fn work_per_candidate(candidates: &Candidates) -> Option<u64> {
     let names = |patterns: &[Vec<Condition>]| -> usize { patterns.iter().map(Vec::len).sum() };
     let of_space = |space: &Space| {
@@ -129,7 +129,7 @@ fn work_per_candidate(candidates: &Candidates) -> Option<u64> {
             let is_plain = space.conditional.is_empty() && space.excluded.is_empty() && space.first.is_empty();
             (!is_plain).then(|| of_space(space))
         }
-        // Conditions leave parameters out of a random trial, and `first` moves it; only `exclude` takes it away.
+        // Conditions remove parameters from a random trial, and `first` moves it. Only `exclude` removes the trial.
         Candidates::Random { space, .. } => (!space.excluded.is_empty()).then(|| of_space(space)),
         Candidates::Bayes(search) => {
             let space = search.space.inner();
@@ -139,7 +139,7 @@ fn work_per_candidate(candidates: &Candidates) -> Option<u64> {
     }
 }
 
-/// Looks at the candidates. The trials, and how many candidates hold them.
+/// Looks at the candidates. Returns the number of trials, and of the candidates that contain them.
 fn surveyed_count(
     candidates: &Candidates,
     limits: &Limits<'_>,
@@ -169,14 +169,15 @@ fn surveyed_count(
             let space = search.space.inner();
             let found = match limits.points.filter(|points| *points <= affordable) {
                 Some(points) => space.grid_trials(points),
-                // So many that only `exclude` could leave too few. One that is left is enough to go on.
+                // There are so many points that only `exclude` could leave too few. One remaining point is enough to go
+                // on.
                 None => (0..PROBE_DRAWS).find_map(|draw| space.random_point(search.seed, draw)).map_or(0, |_| wanted),
             };
             Some((found.min(wanted), found.min(wanted)))
         }
         Candidates::Random { .. } => {
             if wanted > MAX_TRIALS {
-                // Too many without a look at any, which the caller says.
+                // The number alone is too large, which the caller reports.
                 return Some((wanted, wanted));
             }
             if wanted > affordable {
@@ -197,7 +198,7 @@ fn surveyed_count(
     }
 }
 
-/// An upper bound on one trial's parameters as JSON.
+/// Returns an upper bound on the bytes of one trial's parameters as JSON.
 fn largest_trial_bytes(candidates: &Candidates) -> u64 {
     let json = |value: &Value| value.to_string().len() as u64;
     let of_dimension = |dimension: &Dimension| {

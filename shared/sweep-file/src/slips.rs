@@ -1,40 +1,40 @@
-//! Slips in YAML that its parser cannot name: it breaks off at the line below them.
+//! Finds slips in YAML that the parser cannot name, because it stops at the line below them.
 
 use spotsweep_protocol::redact::redacted;
 
 use super::problem::Place;
 
-/// Lines above that are looked at: comments may stand between.
+/// The most lines above that are looked at, because comments may stand between.
 const MOST_LINES: usize = 100;
 
-/// Longer lines are not looked at, in bytes: messages quote them.
+/// The most bytes of a line that is looked at, because messages quote the line.
 const MOST_BYTES: usize = 200;
 
-/// What the parser says where it breaks off behind such a slip.
+/// Reasons with which the parser stops after such a slip.
 const REASONS: [&str; 4] =
     ["mapping values are not allowed", "did not find expected key", "comment intercepting", "simple key"];
 
-/// What was slipped in a line, and how to write it.
+/// A slip in a line, and its correction.
 pub(crate) struct Slip {
     pub(crate) place: Place,
     pub(crate) message: String,
     pub(crate) help: String,
 }
 
-/// `min: 16` for `min:16`: a name, a colon, and a value without a space between.
+/// Returns `min: 16` for `min:16`: a name, a colon, and a value without a space between.
 pub(crate) fn with_space(text: &str) -> Option<String> {
     let (name, value) = text.split_once(':')?;
     let is_name = |name: &str| {
         !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '+'))
     };
     let is_value = !value.is_empty() && !value.starts_with([' ', '/', '\\', ':']);
-    // Numbers are times of the day, and one letter is a drive of Windows.
+    // A number before the colon is a time of the day, and one letter is a drive of Windows.
     let is_other = name.parse::<f64>().is_ok() || name.len() == 1 && value.contains(['/', '\\']);
     (is_name(name) && is_value && !is_other).then(|| format!("{name}: {value}"))
 }
 
-/// The slip at which the parser breaks off in `line`, from 1, or in the line above that has something. `text` gives lines
-/// by their numbers.
+/// Returns the slip at which the parser stops in `line`, from 1, or in the line above that is not empty. `text` returns
+/// a line by its number.
 pub(crate) fn near<'a>(reason: &str, line: u32, text: impl Fn(u32) -> &'a str) -> Option<Slip> {
     if !REASONS.iter().any(|known| reason.contains(known)) {
         return None;
@@ -47,7 +47,7 @@ pub(crate) fn near<'a>(reason: &str, line: u32, text: impl Fn(u32) -> &'a str) -
     above.and_then(|above| slip(above, Some(line))).or_else(|| slip(line, below))
 }
 
-/// What is slipped in a line, `below` which another one follows.
+/// Returns the slip in a line that `below` follows.
 fn of(number: u32, line: &str, below: &str) -> Option<Slip> {
     let code = |line: &'_ str| line.split_once(" #").map_or(line.len(), |(code, _)| code.len());
     let (written, below) = (line[..code(line)].trim_end(), &below[..code(below)]);
@@ -58,7 +58,7 @@ fn of(number: u32, line: &str, below: &str) -> Option<Slip> {
     let entry = written.trim_start().trim_start_matches("- ");
     let count = |text: &str| u32::try_from(text.chars().count()).unwrap_or(u32::MAX);
     let place = Place { line: number, column: count(written) - count(entry) + 1, width: count(entry).max(1) };
-    // What is not read has no secrets that are known.
+    // The parser has not read this line, so its secrets have not been noted.
     let shown = |text: String| redacted(&text).into_owned();
     if let Some(meant) = with_space(entry) {
         let message = format!("not valid YAML: `{entry}` has no space after its colon");

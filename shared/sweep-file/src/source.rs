@@ -1,14 +1,14 @@
-//! From bytes to text: size, encoding, control characters.
+//! Decodes the file's bytes as text, and checks size, encoding and control characters.
 
 use super::MAX_FILE_BYTES;
 use super::problem::{Place, Problem, Report};
 
-/// Bytes after the first that is no text.
+/// The bytes shown after the first one that is no text.
 const SHOWN_BYTES: usize = 4096;
 
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 
-/// The file's text, without a byte order mark.
+/// Returns the file's text without a byte order mark.
 pub(crate) fn decode<'b>(name: &str, bytes: &'b [u8]) -> Result<&'b str, Box<Problem>> {
     if bytes.len() as u64 > MAX_FILE_BYTES {
         return Err(Box::new(too_large(name, bytes.len() as u64)));
@@ -17,7 +17,7 @@ pub(crate) fn decode<'b>(name: &str, bytes: &'b [u8]) -> Result<&'b str, Box<Pro
         Ok(text) => text,
         Err(error) => return Err(Box::new(not_utf8(name, bytes, error.valid_up_to()))),
     };
-    // YAML 1.2, 5.1: tab, line breaks, next line, and what is printable.
+    // YAML 1.2, 5.1, allows tabs, line breaks, next line, and printable characters.
     let forbidden = |c: char| c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\u{85}');
     if let Some((before, c)) =
         text.split_once(forbidden).map(|(before, _)| (before, text[before.len()..].chars().next()))
@@ -30,7 +30,7 @@ pub(crate) fn decode<'b>(name: &str, bytes: &'b [u8]) -> Result<&'b str, Box<Pro
     Ok(text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text))
 }
 
-/// The problem of a file over [`MAX_FILE_BYTES`].
+/// Returns the problem of a file over [`MAX_FILE_BYTES`].
 fn too_large(name: &str, bytes: u64) -> Problem {
     let mib = |bytes: u64| bytes.div_ceil(1 << 20);
     Problem {
@@ -40,7 +40,7 @@ fn too_large(name: &str, bytes: u64) -> Problem {
     }
 }
 
-/// A problem of the file as a whole.
+/// Returns a problem of the file as a whole.
 pub(crate) fn unplaced(name: &str) -> Problem {
     let (text, message, help) = (String::new(), String::new(), String::new());
     Problem { file: name.to_owned(), line: 0, column: 0, text, width: 0, message, help }
@@ -49,7 +49,7 @@ pub(crate) fn unplaced(name: &str) -> Problem {
 fn not_utf8(name: &str, bytes: &[u8], valid: usize) -> Problem {
     let wide = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
     let encoding = if wide { "UTF-16" } else { "not UTF-8" };
-    // Enough to show the line, and to see what of it is a URL; the rest may be a picture.
+    // These bytes show the line and the URLs in it; the rest may be a picture.
     let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(valid + SHOWN_BYTES)]).into_owned();
     let before = String::from_utf8_lossy(&bytes[..valid]).into_owned();
     let message = format!("the file is {encoding} text");
@@ -57,7 +57,7 @@ fn not_utf8(name: &str, bytes: &[u8], valid: usize) -> Problem {
     Report::new(name, &shown).locate(after(&before), message, help)
 }
 
-/// The place of the character that follows `before`.
+/// Returns the place of the character that follows `before`.
 fn after(before: &str) -> Place {
     let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX - 1);
     let last_line = before.rsplit(['\n', '\r']).next().unwrap_or("");

@@ -1,7 +1,8 @@
 //! The space that `parameters` spans: its dimensions, and which of its points are trials.
 //!
-//! Every point has a number, and a point follows from its number alone. So trials stream in any order with flat
-//! memory: a grid point's number is read as digits, a random point's number selects a stream of the generator.
+//! Every point has a number, and the number alone determines the point. So trials stream in any order with constant
+//! memory. The number of a grid point is read as digits; the number of a random point selects a stream of the
+//! generator.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
@@ -10,18 +11,16 @@ use serde_json::{Map, Value};
 
 use super::distribution::{Distribution, count};
 
-/// One parameter.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Dimension {
-    /// Its name, with the names of the groups around it before it.
+    /// The parameter's name, after the names of the groups around it.
     pub(crate) path: Vec<String>,
     pub(crate) values: Values,
-    /// The parameter is there only if all of these hold.
+    /// The conditions that must all hold for the parameter to exist.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) when: Vec<Condition>,
 }
 
-/// What a dimension offers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Values {
@@ -33,11 +32,11 @@ pub(crate) enum Values {
     Real(Distribution),
 }
 
-/// Another dimension's value is one of some.
+/// A condition on the value of another dimension.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Condition {
     pub(crate) dimension: usize,
-    /// Sorted indexes of its values.
+    /// The sorted indexes of the values that the dimension may have.
     pub(crate) indexes: Vec<u64>,
 }
 
@@ -46,7 +45,7 @@ pub(crate) struct Condition {
 pub(crate) enum Coordinate {
     Index(u64),
     Probability(f64),
-    /// A condition of the parameter does not hold.
+    /// The parameter does not exist, because one of its conditions does not hold.
     Absent,
 }
 
@@ -60,7 +59,7 @@ impl Condition {
 }
 
 impl Values {
-    /// How many; `None` for real numbers without a step.
+    /// Returns the number of values; `None` for real numbers without a step.
     pub(crate) fn count(&self) -> Option<u64> {
         match self {
             Self::Counted(Distribution::Constant(_)) => Some(1),
@@ -89,7 +88,7 @@ impl Values {
     }
 }
 
-/// All dimensions, in the order in which trials show them: by code point at each level.
+/// All dimensions, in the order in which trials list them: by code point at each level.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Space {
     pub(crate) dimensions: Vec<Dimension>,
@@ -103,12 +102,13 @@ pub(crate) struct Space {
 }
 
 impl Space {
-    /// Points of the grid; `None` if they are more than 64 bits can number.
+    /// Returns the number of grid points; `None` if 64 bits cannot number them.
     pub(crate) fn grid_points(&self) -> Option<u64> {
         self.dimensions.iter().try_fold(1_u64, |product, dimension| product.checked_mul(dimension.values.count()?))
     }
 
-    /// The grid point with a number: the last dimension is the lowest digit. `None` if it is not a trial.
+    /// Returns the grid point with a number, whose lowest digit is the last dimension. `None` if the point is not a
+    /// trial.
     pub(crate) fn grid_point(&self, number: u64) -> Option<Vec<Coordinate>> {
         let mut point = vec![Coordinate::Absent; self.dimensions.len()];
         let mut rest = number;
@@ -121,7 +121,7 @@ impl Space {
             if self.applies(dimension, &point) {
                 continue;
             }
-            // Points that differ only in absent parameters are one trial: the one with their first values.
+            // Points that differ only in absent parameters are one trial, represented by the first values.
             if !matches!(point[dimension], Coordinate::Index(0)) {
                 return None;
             }
@@ -130,12 +130,12 @@ impl Space {
         (!self.is_excluded(&point)).then_some(point)
     }
 
-    /// How many of the first grid points are trials.
+    /// Returns how many of the first `points` grid points are trials.
     pub(crate) fn grid_trials(&self, points: u64) -> u64 {
         (0..points).filter(|number| self.grid_point(*number).is_some()).count() as u64
     }
 
-    /// The random point with a number. `None` if it is excluded.
+    /// Returns the random point with a number; `None` if it is excluded.
     pub(crate) fn random_point(&self, seed: [u8; 32], number: u64) -> Option<Vec<Coordinate>> {
         let mut generator = ChaCha8Rng::from_seed(seed);
         generator.set_stream(number);
@@ -153,7 +153,7 @@ impl Space {
         (!self.is_excluded(&point)).then_some(point)
     }
 
-    /// Takes out the parameters whose conditions do not hold.
+    /// Removes the parameters whose conditions do not hold.
     pub(crate) fn settle(&self, point: &mut [Coordinate]) {
         for &dimension in &self.conditional {
             if !self.applies(dimension, point) {
@@ -170,12 +170,11 @@ impl Space {
         self.excluded.iter().any(|pattern| matches(pattern, point))
     }
 
-    /// Which `first` pattern the point meets; their number if none.
+    /// Returns the index of the first `first` pattern that the point matches, or their number if there is none.
     pub(crate) fn rank(&self, point: &[Coordinate]) -> usize {
         self.first.iter().position(|pattern| matches(pattern, point)).unwrap_or(self.first.len())
     }
 
-    /// The point as a trial's parameters.
     pub(crate) fn parameters(&self, point: &[Coordinate]) -> Map<String, Value> {
         let mut parameters = Map::new();
         for (dimension, coordinate) in self.dimensions.iter().zip(point) {
@@ -206,7 +205,7 @@ fn insert(parameters: &mut Map<String, Value>, path: &[String], value: Value) {
     }
 }
 
-/// A number strictly between 0 and 1. Of 52 bits: with one more, the largest would be rounded to 1.
+/// Returns a number strictly between 0 and 1. It uses 52 bits, because with 53 the largest would be rounded to 1.
 fn probability(generator: &mut ChaCha8Rng) -> f64 {
     ((generator.next_u64() >> 12) as f64 + 0.5) / (1_u64 << 52) as f64
 }

@@ -1,4 +1,4 @@
-//! `program` and `command` of the file become one command template for all trials.
+//! Makes one command template for all trials from the file's `program` and `command`.
 
 use std::collections::HashSet;
 
@@ -10,44 +10,45 @@ use super::tree::{Kind, Node};
 use spotsweep_protocol::command_line::{ENVIRONMENT_MACRO, HP_PREFIX, MACROS, nested_variable};
 use spotsweep_protocol::python::display;
 
-/// Batch takes 8 192 characters of container overrides in all (fact 18); the rest is for the environment.
+/// The most characters of a command. Batch takes 8 192 characters of container overrides in all (fact 18), and the rest
+/// is for the environment.
 const MAX_COMMAND_CHARS: usize = 6_000;
 
 /// W&B's default command.
 const DEFAULT: [&str; 4] = ["${env}", "${interpreter}", "${program}", "${args}"];
 
-/// What W&B's agent knows as a macro by accident: the names of the parameters, without their values.
+/// A word that W&B's agent takes for a macro by accident: it becomes the names of the parameters, without their values.
 const NAMES_ONLY: &str = "${args_dict}";
 
-/// Macros that pass the parameters on as Hydra takes them. Hydra fills in what else has the form of a macro.
+/// Macros that pass the parameters in Hydra's form. Hydra fills in every other `${…}` itself.
 const HYDRA: [&str; 3] = ["${args_no_hyphens}", "${args_append_hydra}", "${args_override_hydra}"];
 
-/// What a command may refer to.
+/// The names that a command may refer to.
 #[derive(Default)]
 pub(crate) struct Context<'c> {
-    /// The file's `program`.
     pub(crate) program: Option<&'c str>,
-    /// The names of parameters, where they are known.
+    /// The names of parameters, as far as they are known.
     pub(crate) parameters: HashSet<String>,
 }
 
-/// Which of a file's commands is read.
+/// The command that is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// `command` under `spotsweep:`, which goes before the other one and need not run `program`.
+    /// `command` under `spotsweep:`, which replaces the W&B `command` and need not run `program`.
     Own,
-    /// The W&B `command`, which trials run.
+    /// The W&B `command` that trials run.
     Wandb,
-    /// One that trials may not run, or only a part of it.
+    /// A command that trials may not run, or a part of one.
     Unused,
 }
 
-/// The template for a file that names only its `program`.
+/// Returns the template for a file that names only its `program`.
 pub(crate) fn of_program(program: &str) -> Vec<String> {
     DEFAULT.iter().map(|element| substituted(element, Some(program))).collect()
 }
 
-/// Reads a `command`, with `${interpreter}` and `${program}` filled in: the container needs nothing but parameters.
+/// Reads a `command`, and fills in `${interpreter}` and `${program}`, so that only the parameters are left to the
+/// container.
 pub(crate) fn read(node: &Node, context: &Context<'_>, role: Role, report: &mut Report<'_>) -> Option<Vec<String>> {
     let Kind::List(nodes) = &node.kind else {
         let help = "write a list, for example `command: [\"first\", \"second\"]`";
@@ -82,7 +83,7 @@ fn too_long(place: Place, report: &mut Report<'_>) {
     report.add(place, message, "move it into a script; Batch takes 8192 characters of overrides in all");
 }
 
-/// One element as W&B writes it: what PyYAML reads, as Python's `str` writes that.
+/// Returns one element as W&B passes it on: read by PyYAML, written by Python's `str`.
 fn element(node: &Node, report: &mut Report<'_>) -> Option<String> {
     let Kind::Scalar(scalar) = &node.kind else {
         mismatch(node, "command", "a text", report);

@@ -1,6 +1,6 @@
-//! The sweep file as a tree in which every part knows where it was written.
+//! Parses the sweep file into a tree whose nodes have the places where they were written.
 //!
-//! Parsing is bounded in size, depth and alias expansion, so a hostile file costs no more than an honest one.
+//! Size, depth and alias expansion are bounded, so a hostile file costs no more than any other.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,24 +13,24 @@ use super::problem::{Place, Report};
 use super::scalar::{Scalar, is_text_to_wandb, resolve_plain, resolve_tagged, unknown_tag};
 use super::slips::{self, Slip};
 
-/// Top-level keys for people. They are texts, whatever their values look like.
+/// Top-level keys for people. Their values are texts, whatever they look like.
 const LABELS: [&str; 6] = ["name", "description", "project", "entity", "apiVersion", "kind"];
-/// Nesting of lists and mappings.
+/// The deepest nesting of lists and mappings.
 const MAX_DEPTH: usize = 64;
-/// Scalars, lists and mappings, after aliases are expanded. With what is made of it, a node costs up to 360 bytes.
+/// The most scalars, lists and mappings after aliases are expanded. A node and all that is made from it take up to 360
+/// bytes.
 const MAX_NODES: usize = 1_000_000;
-/// Text that aliases may repeat, in bytes.
+/// The most bytes of text that aliases may repeat.
 const MAX_ALIAS_BYTES: usize = 1 << 20;
 
-/// What could be parsed of a file.
+/// The part of a file that could be parsed.
 pub(crate) enum Parsed {
-    /// All of it; `None` where it is empty.
+    /// The whole file; `None` if it is empty.
     Whole(Option<Node>),
-    /// It breaks off, and the report says where and why. The entries of its top level that were complete before.
+    /// The parser stopped, and the report says where and why. These are the complete entries of the top level.
     Broken(Vec<Entry>),
 }
 
-/// Parses one YAML document.
 pub(crate) fn parse(text: &str, report: &mut Report<'_>) -> Parsed {
     if let Some(parsed) = build(text, None, report) {
         return parsed;
@@ -40,7 +40,7 @@ pub(crate) fn parse(text: &str, report: &mut Report<'_>) -> Parsed {
     build(&text, Some(&blanks), report).unwrap_or_else(|| Parsed::Broken(Vec::new()))
 }
 
-/// Builds the tree. `None` for a line that is too far left in brackets or quotes, if no line has got `blanks` yet.
+/// Builds the tree. `None` if a line is too far left in brackets or quotes and no `blanks` have been added yet.
 fn build(text: &str, blanks: Option<&Blanks>, report: &mut Report<'_>) -> Option<Parsed> {
     let (stack, root, anchors) = (Vec::new(), None, HashMap::new());
     let mut builder = Builder { report, blanks, stack, root, anchors, nodes: 0, aliased: 0 };
@@ -55,12 +55,12 @@ fn build(text: &str, blanks: Option<&Blanks>, report: &mut Report<'_>) -> Option
 enum Stop {
     /// The report has the reason.
     Reported,
-    /// A line is too far left, and blanks before it would do.
+    /// A line is too far left, and blanks before it would correct that.
     Outdented,
 }
 
 struct Builder<'r, 'a> {
-    /// Blanks that lines have got, and that places must not have.
+    /// The blanks added to lines, which are subtracted from places.
     blanks: Option<&'r Blanks>,
     report: &'r mut Report<'a>,
     stack: Vec<Frame>,
@@ -79,7 +79,7 @@ struct Frame {
 
 enum Open {
     List(Vec<Node>),
-    /// `known` has the index in `entries` of each key that has been seen.
+    /// `known` has the index in `entries` of each key so far.
     Mapping {
         entries: Vec<Entry>,
         known: HashMap<String, usize>,
@@ -90,11 +90,11 @@ enum Open {
 
 enum Key {
     Named(String, Place),
-    /// It is there already, as the entry with this index.
+    /// The key already exists, as the entry with this index.
     Repeated(usize, Place),
-    /// `<<`: YAML 1.1's merge key, which sweep files in the field use.
+    /// `<<`, the merge key of YAML 1.1, which existing sweep files use.
     Merge,
-    /// Reported already; its value is dropped.
+    /// The key has been reported already, and its value is dropped.
     Unusable,
 }
 
@@ -138,7 +138,8 @@ impl Builder<'_, '_> {
         Ok(())
     }
 
-    /// Entries of the top level that another key follows. The last one may have been cut short by what broke the file.
+    /// Returns the complete entries of the top level: those that another key follows. An error may have cut the last
+    /// one short.
     fn complete_entries(self) -> Vec<Entry> {
         let (mut entries, is_followed) = match (self.stack.into_iter().next(), self.root) {
             (Some(Frame { open: Open::Mapping { entries, key, .. }, .. }), _) => (entries, key.is_some()),
@@ -205,8 +206,8 @@ impl Builder<'_, '_> {
         Node { place, kind: Kind::Scalar(scalar), text_to_wandb }
     }
 
-    /// Whether the next value is a label or one of `spotsweep: {tags: …}`: it is what is written, whatever that looks
-    /// like.
+    /// Whether the next value is a text as written, whatever it looks like: a label, or a value in `spotsweep: {tags:
+    /// …}`.
     fn is_as_written(&self) -> bool {
         let is_at = |depth: usize, names: &[&str]| match self.stack.get(depth) {
             Some(Frame { open: Open::Mapping { key: Some(Key::Named(key, _)), .. }, .. }) => {
@@ -227,7 +228,7 @@ impl Builder<'_, '_> {
         self.finish(node, 0)
     }
 
-    /// Where `span` is in the file, without the blanks that its line has got.
+    /// Returns the place of `span` in the file, without the blanks added to its line.
     fn place(&self, span: &Span) -> Place {
         let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX - 1);
         let width = if span.start.line() == span.end.line() {
@@ -240,7 +241,7 @@ impl Builder<'_, '_> {
         Place { line, column: count(span.start.col()).saturating_sub(added) + 1, width: width.max(1) }
     }
 
-    /// Counts what a copy adds beyond the node itself.
+    /// Counts the nodes and the text that a copy adds to the node itself.
     fn copied(&mut self, node: &Node, place: Place) -> Result<(), Stop> {
         let (nodes, bytes) = weight(node);
         self.nodes += nodes - 1;
@@ -286,7 +287,8 @@ impl Builder<'_, '_> {
         self.finish(Node { place, kind, text_to_wandb: None }, frame.anchor)
     }
 
-    /// Own keys win over merged ones, earlier merges over later ones (<https://yaml.org/type/merge.html>).
+    /// Merges mappings. Own keys override merged ones, and earlier merges override later ones
+    /// (<https://yaml.org/type/merge.html>).
     fn merge(&mut self, mut entries: Vec<Entry>, merged: Vec<Node>) -> Vec<Entry> {
         if merged.is_empty() {
             return entries;
@@ -309,7 +311,7 @@ impl Builder<'_, '_> {
         entries
     }
 
-    /// Hands a complete node to whatever is open around it.
+    /// Adds a complete node to the list or mapping around it.
     fn finish(&mut self, node: Node, anchor: usize) -> Result<(), Stop> {
         self.nodes += 1;
         if self.nodes > MAX_NODES {
@@ -372,7 +374,7 @@ fn key(node: &Node, known: &HashMap<String, usize>, report: &mut Report<'_>) -> 
     }
 }
 
-/// A key's second value, which W&B takes. It must be the first one.
+/// Reports a key's second value if it differs from the first one, because W&B takes the second.
 fn repeated(first: &Entry, second: &Node, place: Place, report: &mut Report<'_>) {
     let Entry { key, key_place, value } = first;
     let line = key_place.line;

@@ -1,7 +1,7 @@
-//! `trials.jsonl` and `trials.idx`: one line a trial, and where each line begins, so that a runner
-//! needs one ranged read for its parameters however large the sweep is.
+//! `trials.jsonl` has one line for each trial, and `trials.idx` has the offset of each line. So a runner reads its
+//! parameters with one ranged read, however large the sweep is.
 //!
-//! The index is a row of little-endian 64-bit offsets, one for each line and one for the end.
+//! The index is a sequence of little-endian 64-bit offsets: one for each line and one for the end.
 
 use crate::SweepFile;
 use spotsweep_protocol::claim::{ByteRange, TrialLine};
@@ -9,22 +9,22 @@ use spotsweep_protocol::ids::SweepId;
 
 const ENTRY_BYTES: u64 = 8;
 
-/// Key of the trials' parameters.
+/// Returns the S3 key of the trials' parameters, `trials.jsonl`.
 pub fn lines_key(sweep: &SweepId) -> String {
     format!("{}trials.jsonl", sweep.results_prefix())
 }
 
-/// Key of the index into them.
+/// Returns the S3 key of the index, `trials.idx`.
 pub fn index_key(sweep: &SweepId) -> String {
     format!("{}trials.idx", sweep.results_prefix())
 }
 
-/// Key of what the parameters of the trials are searched in, where they are suggested one by one.
+/// Returns the S3 key of the search space of a sweep whose parameters are suggested.
 pub fn space_key(sweep: &SweepId) -> String {
     format!("{}space.json", sweep.results_prefix())
 }
 
-/// The lines in order, made one at a time.
+/// Returns the lines in order, made one at a time.
 pub fn lines(file: &SweepFile) -> impl Iterator<Item = Result<Vec<u8>, serde_json::Error>> + '_ {
     (0..).zip(file.trials()).map(|(index, parameters)| {
         let mut line = serde_json::to_vec(&TrialLine { index, parameters })?;
@@ -33,7 +33,7 @@ pub fn lines(file: &SweepFile) -> impl Iterator<Item = Result<Vec<u8>, serde_jso
     })
 }
 
-/// Builds the index while the lines go by.
+/// Builds the index line by line.
 #[derive(Debug, Default)]
 pub struct Index {
     bytes: Vec<u8>,
@@ -41,26 +41,26 @@ pub struct Index {
 }
 
 impl Index {
-    /// Notes one line.
+    /// Adds the offset of one line.
     pub fn push(&mut self, line: &[u8]) {
         self.bytes.extend(self.offset.to_le_bytes());
         self.offset += line.len() as u64;
     }
 
-    /// The index's bytes.
+    /// Returns the index's bytes.
     pub fn finish(mut self) -> Vec<u8> {
         self.bytes.extend(self.offset.to_le_bytes());
         self.bytes
     }
 }
 
-/// First and last byte, inclusive, of a trial's two entries in the index.
+/// Returns the first and last byte, inclusive, of a trial's two entries in the index.
 pub fn entries_range(index: u32) -> (u64, u64) {
     let first = u64::from(index) * ENTRY_BYTES;
     (first, first + 2 * ENTRY_BYTES - 1)
 }
 
-/// The place of a trial's line, from its two entries; `None` where the index has none of them.
+/// Returns the range of a trial's line, from its two entries. `None` if they are incomplete or not in order.
 pub fn line_range(sweep: &SweepId, bucket: &str, entries: &[u8]) -> Option<ByteRange> {
     let entry = |at: usize| Some(u64::from_le_bytes(entries.get(at..at + 8)?.try_into().ok()?));
     let (first_byte, next) = (entry(0)?, entry(8)?);

@@ -1,13 +1,13 @@
-//! When two parameter values are the same.
+//! Compares parameter values.
 
 use serde_json::{Map, Value};
 
-/// A text that is equal for equal values, as W&B's grid search sees them: 1 equals 1.0, `true` differs from 1, the
-/// order of a mapping's keys does not count.
+/// Returns a text that is the same for equal values, as in W&B's grid search: 1 equals 1.0, `true` differs from 1, and
+/// the order of a mapping's keys does not count.
 pub(crate) fn canonical(value: &Value) -> String {
     match value {
         Value::Number(number) if number.is_f64() => match number.as_f64() {
-            // -0.0 + 0.0 is 0.0.
+            // Adding 0.0 turns -0.0 into 0.0.
             Some(float) if float.fract() == 0.0 => format!("{:.0}", float + 0.0),
             Some(_) | None => number.to_string(),
         },
@@ -29,7 +29,7 @@ fn sorted(value: &Value) -> Value {
     }
 }
 
-/// The values without repetition, as W&B collapses them: the first one's position, the last one's writing.
+/// Removes repeated values as W&B does: a value keeps the position of its first occurrence and the writing of its last.
 pub(crate) fn distinct(values: Vec<Value>) -> Vec<Value> {
     let mut positions = std::collections::HashMap::new();
     let mut kept: Vec<Value> = Vec::new();

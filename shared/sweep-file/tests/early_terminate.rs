@@ -1,4 +1,4 @@
-//! `early_terminate`: the rule that each form means, and what is wrong with the others.
+//! `early_terminate`: the rule for each form, and the problems of invalid ones.
 
 #![allow(clippy::unwrap_used)]
 
@@ -74,7 +74,7 @@ fn what_is_impossible_has_a_problem_at_its_place() {
     }
 }
 
-/// The only warning of a file, if it has any: its line, column, message and help.
+/// Returns the only warning of a file, if it has one: its line, column, message and help.
 fn warning(file: &str) -> Option<(u32, u32, String, String)> {
     let mut warnings = parse("f", "v", file.as_bytes()).unwrap().warnings;
     assert!(warnings.len() < 2, "{file}: {warnings:?}");
@@ -133,7 +133,7 @@ fn rungs_beyond_the_end_of_the_training_have_a_warning() {
         ("epochs: {value: 26}", to, 46, Some(at_last)),
         ("epochs: {value: 8}", to, 46, Some("no trial reaches the rungs from 9 on: `epochs` is 8 at most")),
         ("epochs: {value: 27}", to, 46, None),
-        // With `min_iter` the bands have no end, so there always are some that no trial reaches.
+        // With `min_iter` the bands have no end, so no trial can reach all of them.
         ("epochs: {value: 26}", "{type: hyperband, min_iter: 3}", 46, None),
         ("epochs: {value: 100}", "{type: asha, grace_period: 200, max_t: 300}", 45, Some("no trial is compared")),
         ("epochs: {value: 10}", "{type: asha}", 1, None),
@@ -161,7 +161,7 @@ fn rungs_beyond_the_end_of_the_training_have_a_warning() {
             46,
             Some("no trial is compared with others: the first rung is at 27, and `max_steps` is 26 at most"),
         ),
-        // The epochs decide: a training may have more steps than it takes.
+        // The epochs decide, because `max_steps` may exceed the steps that the training takes.
         ("max_steps: {value: 26}, epochs: {value: 30}", from, 46, None),
     ];
     for (parameters, rule, column, expected) in cases {
@@ -179,7 +179,7 @@ fn rungs_beyond_the_end_of_the_training_have_a_warning() {
     );
     assert!(help("epochs: {value: 26}", from).starts_with("write a smaller `min_iter`, or"));
     assert_eq!(help("max_steps: {value: 26}", from), "write a smaller `min_iter`");
-    // A list, of which every trial has the parameter.
+    // In a list, every trial may have the parameter.
     let listed = |trials: &str| {
         warning(&format!("metric: {{name: loss}}\nearly_terminate: {from}\ntrials: [{trials}]\n")).map(|found| found.2)
     };

@@ -1,6 +1,6 @@
-//! `early_terminate` against W&B's own answers: `tests/data/wandb-adaptive/hyperband*.jsonl`, one case a line.
+//! Compares `early_terminate` with W&B's own answers: `tests/data/wandb-adaptive/hyperband*.jsonl`, one case per line.
 //!
-//! The file's reader makes the rule, and the rule judges the recorded runs. What W&B refuses is refused.
+//! The sweep file's reader makes the rule, and the rule judges the recorded runs. It must refuse what W&B refuses.
 
 #![allow(clippy::unwrap_used)]
 #![allow(clippy::disallowed_methods, reason = "the cases are files")]
@@ -13,7 +13,7 @@ use spotsweep_search::curve::{Curve, Rung};
 use spotsweep_search::stop::{RUNG_LIMIT, Rule, Verdict};
 use spotsweep_sweep_file::{Goal, parse};
 
-/// The cases with the names of their files.
+/// Returns the cases with the names of their files.
 fn cases() -> Vec<(String, Value)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/wandb-adaptive");
     let mut cases = Vec::new();
@@ -29,7 +29,8 @@ fn cases() -> Vec<(String, Value)> {
     cases
 }
 
-/// A line of a recording. Bands of hundreds of digits are no 64-bit floats, so each becomes another very large number.
+/// Reads a line of a recording. A band of hundreds of digits exceeds 64-bit floats, so it becomes another very large
+/// number.
 fn read_line(line: &str) -> Value {
     let mut short = String::with_capacity(line.len());
     for part in line.split_inclusive(|character: char| !character.is_ascii_digit()) {
@@ -40,14 +41,14 @@ fn read_line(line: &str) -> Value {
     serde_json::from_str(&short).unwrap()
 }
 
-/// What a config says, if the reader takes it.
+/// The rule and the metric of a config.
 struct Config {
     rule: Rule,
     metric: String,
     sign: f64,
 }
 
-/// `None` for a config that is refused, and for one without `early_terminate`.
+/// Reads a config; `None` if it is refused, or if it has no `early_terminate`.
 fn read(config: &Value) -> Option<Config> {
     let file = parse("f", "v", config.to_string().as_bytes()).ok()?;
     let metric = file.metric?;
@@ -55,7 +56,7 @@ fn read(config: &Value) -> Option<Config> {
     Some(Config { rule: file.early_terminate?, metric: metric.name, sign })
 }
 
-/// A number of the recording, which writes `{"$f": "inf"}` for what JSON lacks.
+/// Reads a number of the recording, which writes `{"$f": "inf"}` for a number that JSON cannot express.
 fn number(value: &Value) -> f64 {
     match value["$f"].as_str() {
         Some(text) => text.parse().unwrap(),
@@ -63,7 +64,7 @@ fn number(value: &Value) -> f64 {
     }
 }
 
-/// What one run has logged, as the product counts it.
+/// The values that one run has logged, counted as the product does.
 #[derive(Default, Clone)]
 struct Run {
     name: Option<String>,
@@ -74,7 +75,7 @@ impl Run {
     fn new(run: &Value, config: &Config) -> Self {
         let mut new = Self { name: run["name"].as_str().map(str::to_owned), costs: Vec::new() };
         for logged in run["history"].as_array().into_iter().flatten() {
-            // A boolean, a text, null and what is not finite are no values to W&B.
+            // W&B takes no boolean, text, null or non-finite number for a value.
             let value = logged.get(&config.metric).and_then(Value::as_f64);
             new.costs.extend(value.map(|value| value * config.sign));
         }
@@ -85,7 +86,7 @@ impl Run {
         self.costs.iter().copied().fold(f64::INFINITY, f64::min)
     }
 
-    /// The figures at the rungs that it has passed.
+    /// Returns the curve at the rungs that the run has passed.
     fn curve(&self, rule: &Rule) -> Curve {
         let figures = |rung: u64| {
             let so_far = self.costs.get(..usize::try_from(rung).ok()?)?;
@@ -97,14 +98,13 @@ impl Run {
     }
 }
 
-/// Judges `index` among all.
 fn judge(rule: &Rule, runs: &[Run], index: usize) -> Option<Verdict> {
     let curves: Vec<Curve> = runs.iter().map(|run| run.curve(rule)).collect();
     let peers = curves.iter().enumerate().filter(|(other, _)| *other != index).map(|(_, curve)| curve);
     rule.judge(&curves[index], Some(runs[index].best()), peers)
 }
 
-/// W&B's bands with their thresholds. Those that repeat one, and those that no training reaches, have none of their own.
+/// Returns W&B's bands with their thresholds. Repeated bands, and bands that no training reaches, are left out.
 fn expected_cuts(case: &Value) -> BTreeMap<u64, f64> {
     let bands = case["bands"].as_array().into_iter().flatten();
     let thresholds = case["thresholds"].as_array().into_iter().flatten();
@@ -145,7 +145,7 @@ impl Line {
     }
 }
 
-/// All runs are judged once, by the same facts.
+/// Judges all runs once, from the same facts.
 fn check_at_once(case: &Value, config: &Config, place: &str) {
     let listed = case["runs"].as_array().unwrap();
     let runs: Vec<Run> = listed.iter().map(|run| Run::new(run, config)).collect();
@@ -166,7 +166,7 @@ fn check_at_once(case: &Value, config: &Config, place: &str) {
         assert!(config.rule.rungs().contains(band), "{place}: {band}");
         assert_eq!(config.rule.cut(*band, &curves).unwrap_or(f64::INFINITY), *threshold, "{place}: {band}");
     }
-    // The recording may be cut after the first bands.
+    // The recording may end after the first bands.
     let recorded = cuts.last_key_value().map_or(0, |(band, _)| *band);
     let within = config.rule.rungs().iter().filter(|rung| **rung <= recorded).count();
     assert_eq!(within, cuts.len(), "{place}");
@@ -182,7 +182,7 @@ fn check_at_once(case: &Value, config: &Config, place: &str) {
     }
 }
 
-/// Workers train curves in rounds: each running one logs a value, then all are judged, and then those at their end
+/// Trains curves in rounds: each running worker logs a value, then all runs are judged, and then those at their end
 /// finish.
 fn check_online(case: &Value, config: &Config, place: &str) {
     let curves: Vec<Vec<f64>> = serde_json::from_value(case["curves"].clone()).unwrap();

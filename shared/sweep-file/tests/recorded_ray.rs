@@ -1,4 +1,4 @@
-//! `type: asha` and `type: median` against the decisions of Ray's own schedulers: `tests/data/ray-schedulers/`.
+//! Compares `type: asha` and `type: median` with the decisions of Ray's own schedulers: `tests/data/ray-schedulers/`.
 
 #![allow(clippy::unwrap_used)]
 #![allow(clippy::disallowed_methods, reason = "the cases are a file")]
@@ -11,7 +11,7 @@ use spotsweep_search::curve::{Curve, Rung};
 use spotsweep_search::stop::Rule;
 use spotsweep_sweep_file::{Goal, parse};
 
-/// A trial's costs so far.
+/// The costs that a trial has reported so far.
 #[derive(Default)]
 struct Trial {
     costs: Vec<f64>,
@@ -19,7 +19,7 @@ struct Trial {
 }
 
 impl Trial {
-    /// Adds a report, and says whether it reaches a rung.
+    /// Adds a report, and returns whether it reaches a rung.
     fn report(&mut self, cost: f64, rule: &Rule) -> bool {
         self.costs.push(cost);
         let step = self.costs.len();
@@ -33,7 +33,7 @@ impl Trial {
     }
 }
 
-/// The rule, and the sign that makes costs of values.
+/// Returns the rule, and the sign that turns values into costs.
 fn rule(case: &Value) -> (Rule, f64) {
     let config = json!({
         "method": "random",

@@ -1,4 +1,4 @@
-//! `repeats`: each parameter set comes once with each value, whatever makes the sets.
+//! `repeats`: each parameter set comes once with each value, however the sets are made.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! The space of a search: its points become parameters of their distributions, and parameters become points again.
+//! The space of a search: points become parameters of their distributions, and the parameters become points again.
 
 #![allow(clippy::unwrap_used)]
 
@@ -14,7 +14,7 @@ fn space(parameters: &str) -> SearchSpace {
     file.unwrap_or_else(|problems| unreachable!("{problems:?}")).search().unwrap().space.clone()
 }
 
-/// All distributions, conditions on each kind of parent, and nested groups.
+/// A space with all distributions, conditions on each kind of parent, and nested groups.
 const EVERYTHING: &str = "
 spotsweep: {exclude: {kind: adam, width: 256}, first: [{kind: sgd, layers: [3, 2]}, {width: 64}]}
 parameters:
@@ -54,7 +54,7 @@ fn holds(space: &Space, dimension: usize, point: &Point) -> bool {
     })
 }
 
-/// A point as a search suggests it, from a number for each dimension.
+/// Returns a point such as a search suggests, from a number for each dimension.
 fn suggested(space: &Space, numbers: &[f64]) -> Point {
     let value = |dimension: &Dimension, number: f64| match dimension {
         Dimension::Real => number,
@@ -68,7 +68,7 @@ fn suggested(space: &Space, numbers: &[f64]) -> Point {
     point
 }
 
-/// Each value is one that its distribution has, and each parameter is there when its conditions hold.
+/// Checks that each value belongs to its distribution, and that each parameter exists when its conditions hold.
 fn check(trial: &Map<String, Value>) {
     let number = |name: &str| trial[name].as_f64().unwrap();
     let multiple = |name: &str, q: f64| (number(name) / q - (number(name) / q).round()).abs() < 1e-9;
@@ -95,7 +95,7 @@ fn check(trial: &Map<String, Value>) {
     assert!(!(adam && number("width") == 256.0), "excluded");
 }
 
-/// The same, but for the rounding of a quantile and its inverse.
+/// Whether two values are equal, except for the rounding of a quantile and its inverse.
 fn is_close(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Object(one), Value::Object(other)) => {
@@ -130,7 +130,7 @@ proptest! {
             prop_assert_eq!(one.is_some(), other.is_some());
             let (one, other) = (one.unwrap_or(0.0), other.unwrap_or(0.0));
             let is_same = match dimension {
-                // Rounded to a multiple or a whole number, or moved out of a tail, it is near.
+                // Rounding to a multiple or a whole number, or moving out of a tail, changes the position slightly.
                 Dimension::Real => (one - other).abs() < 0.002 || other == 0.5,
                 Dimension::Steps { .. } | Dimension::Choices { .. } => one == other,
             };
@@ -157,7 +157,8 @@ fn the_cube_has_what_can_vary() {
             assert!(positions[0] > 0.0 && positions[positions.len() - 1] < 1.0, "{positions:?}");
         }
     }
-    // `group` and `momentum` have one each, `nesterov` two, `below_fixed` those of `fixed`; none can name `seed`.
+    // `group` and `momentum` have one condition each, `nesterov` two, and `below_fixed` those of `fixed`. No condition
+    // can name `seed`.
     assert_eq!(cube.conditions.len(), 2 + 2 + 2);
     assert!(cube.conditions.iter().all(|condition| !matches!(cube.dimensions[condition.parent], Dimension::Real)));
 }

@@ -1,7 +1,7 @@
-//! Sweep files as data: each `tests/sweeps/good/*.yaml` with its trials beside it, and its warnings if it has any. Each
-//! `bad/*.yaml` with its problems.
+//! Sweep files as data: each `tests/sweeps/good/*.yaml` with its trials and warnings beside it, and each `bad/*.yaml`
+//! with its problems.
 //!
-//! `UPDATE_EXPECTED=1 cargo test --workspace --test sweep_file` writes what stands beside them; read the difference.
+//! `UPDATE_EXPECTED=1 cargo test --workspace --test sweep_file` rewrites the expected files. Read the difference.
 
 #![allow(clippy::unwrap_used)]
 #![allow(clippy::disallowed_methods, reason = "the cases are files")]
@@ -26,7 +26,7 @@ fn name(path: &Path) -> String {
     path.file_name().unwrap().to_string_lossy().into_owned()
 }
 
-/// Compares with the file beside `path`.
+/// Compares `actual` with the file beside `path`.
 fn check(path: &Path, extension: &str, actual: &str) {
     let beside = path.with_extension(extension);
     if std::env::var_os("UPDATE_EXPECTED").is_some() {
@@ -65,14 +65,14 @@ fn good_files_have_their_trials_and_settings() {
     }
 }
 
-/// What the first trial runs, as JSON. Every variable has a value.
+/// Returns the command of the first trial as JSON, with a value for every variable.
 fn first_command(file: &SweepFile) -> Option<String> {
     let (template, parameters) = (file.settings.command.as_ref()?, file.trials().next()?);
     let command = expand(template, &parameters, &|name| Some(format!("<{name}>")), "<parameters.json>").unwrap();
     Some(serde_json::to_string(&command).unwrap())
 }
 
-/// A map compares without the order of its keys, and arguments have one.
+/// JSON texts are compared, because maps would be equal in any order of keys, and the order matters for arguments.
 #[test]
 fn mappings_have_their_keys_in_wandbs_order() {
     let of = |text: &str| serde_json::to_string(&parse("f", "v", text.as_bytes()).unwrap().trials().next()).unwrap();
@@ -116,7 +116,7 @@ fn a_number_from_outside_goes_before_the_files_own() {
     assert_eq!(count("- {lr: 1}\n- {lr: 2}\n", 1), 2, "a list has no such limit");
 }
 
-/// They are stored with the plan, so there are few of them however long the file is.
+/// Warnings are stored with the plan, so their number is bounded however long the file is.
 #[test]
 fn warnings_are_counted_beyond_the_first_twenty() {
     let file = parse("f", "v", "- {x: yes}\n".repeat(100).as_bytes()).unwrap();
@@ -126,7 +126,7 @@ fn warnings_are_counted_beyond_the_first_twenty() {
     assert!(json.starts_with(r#"{"file":"f","line":1,"column":7,"#), "{json}");
 }
 
-/// Where credentials are left out of a line that is almost too long to quote, so is what does not fit.
+/// Text that does not fit into the quote must also be cut if credentials are removed from the line before.
 #[test]
 fn a_line_without_its_credentials_is_no_longer_than_others() {
     let url = "https://ana:s3cr3tpw@host/";
@@ -155,7 +155,7 @@ fn bad_files_have_all_their_problems_with_place_and_remedy() {
             assert!(!problem.message.is_empty() && !problem.help.is_empty(), "{problem:?}");
             assert!(problem.text.chars().count() <= 162, "{problem:?}");
         }
-        // What is wrong hides no warning.
+        // Problems hide no warnings.
         let warnings: String = warnings.iter().map(|warning| format!("{warning}\n\n")).collect();
         check(&path, "problems", &(render(&problems) + &warnings));
     }
@@ -179,7 +179,7 @@ fn sizes_are_bounded_exactly() {
     assert!(problems[0].message.contains("more than 1000000 values"), "{}", problems[0]);
 }
 
-/// One cause must not drown the rest, and the report itself stays small.
+/// Problems with one cause must not hide the others, and the report must stay small.
 #[test]
 fn problems_are_counted_beyond_the_first_hundred() {
     let text = "- x\n".repeat(5_000);
@@ -208,7 +208,7 @@ fn a_name_is_the_text_that_is_written() {
     }
 }
 
-/// Every YAML example of the page is a valid file with as many trials as its first line says.
+/// Every YAML example of the page is a valid file with the number of trials that its first line states.
 #[test]
 fn the_documentations_examples_hold() {
     let page = include_str!("../../../docs/sweep-file.md");

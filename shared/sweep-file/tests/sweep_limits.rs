@@ -1,4 +1,4 @@
-//! Time and memory: what a large sweep and a hostile file may cost.
+//! Bounds the time and memory of a large sweep and of a hostile file.
 
 #![allow(clippy::unwrap_used)]
 #![allow(clippy::disallowed_methods, reason = "measures the clock, this process and a disk")]
@@ -16,7 +16,7 @@ use spotsweep_sweep_file::trials;
 
 use sweep_measure::{computed, peak_kib, scaled};
 
-/// From the file's bytes to `trials.jsonl` and `trials.idx` on disk.
+/// It measures from the file's bytes to `trials.jsonl` and `trials.idx` on disk.
 #[test]
 fn ten_thousand_trials_are_written_in_a_blink() {
     let mut text = String::from("method: random\nrun_cap: 10000\nparameters:\n");
@@ -25,7 +25,7 @@ fn ten_thousand_trials_are_written_in_a_blink() {
     }
     text.push_str("  units: {values: [16, 32, 64]}\n  depth: {min: 1, max: 8}\n");
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    // The fastest of some, for the machine may be busy with other things.
+    // The fastest of several is taken, because the machine may be busy.
     let elapsed = (0..5).map(|_| write_trials(&text, folder)).min().unwrap();
     let written = std::fs::read_to_string(folder.join("trials.jsonl")).unwrap();
     println!("10 000 trials, {} bytes, in {elapsed:?}", written.len());
@@ -48,8 +48,8 @@ fn write_trials(text: &str, folder: &Path) -> Duration {
     computed() - started
 }
 
-/// Small files with as much as possible to look at: a hundred patterns of a hundred names that differ from a trial in
-/// the last one, and a few ways of many trials.
+/// Returns small files that need much comparing: a hundred patterns of a hundred names that differ from a trial only in
+/// the last one, and a few ways to get many trials.
 fn costly_patterns() -> Vec<(&'static str, String)> {
     let named =
         |value: &dyn Fn(usize) -> String| (0..99).map(|index| format!("a{index}: {}, ", value(index))).collect();
@@ -74,7 +74,7 @@ fn costly_patterns() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Files of a megabyte that aim at what a parser does badly.
+/// The files have a megabyte, and each is a hard case for parsers.
 #[test]
 fn hostile_files_are_answered_in_time() {
     let wide = |start: &str, part: &str, end: &str| {

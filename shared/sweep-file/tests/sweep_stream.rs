@@ -1,4 +1,4 @@
-//! Trials stream: alone in its own process, because it measures the process's memory.
+//! Trials stream in constant memory. The test is alone in its process, because it measures the process's memory.
 
 #![allow(clippy::unwrap_used)]
 #![allow(clippy::disallowed_methods, reason = "measures the clock and this process")]

@@ -1,4 +1,5 @@
-//! Commands and values against the answers of W&B's own release, which `tests/wandb/test_wandb.py` compares with it.
+//! Compares commands and values with the answers of W&B's own release, which `tests/wandb/test_wandb.py` checks against
+//! it.
 
 #![allow(clippy::unwrap_used)]
 #![allow(clippy::disallowed_methods, reason = "the cases are a file")]
@@ -44,7 +45,7 @@ fn values_are_wandbs_or_refused() {
             continue;
         };
         let read = file.trials().next().unwrap()["x"].clone();
-        // A text to W&B, which becomes the same number in whatever reads the argument.
+        // W&B reads a text, which becomes the same number in the program that reads the argument.
         if read.is_f64() && wandb.is_string() {
             assert_eq!(read.as_f64(), wandb.as_str().unwrap().parse().ok(), "{written}");
             numbers.push(written);

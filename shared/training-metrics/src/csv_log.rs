@@ -1,4 +1,4 @@
-//! Files with a row per step or epoch, such as `metrics.csv` of Lightning's CSVLogger.
+//! Reads files with a row per step or epoch, such as `metrics.csv` of Lightning's CSVLogger.
 
 use std::collections::HashSet;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -11,14 +11,13 @@ use crate::logged::Logged;
 use crate::names::Named;
 use crate::step;
 
-/// Names of such files: Lightning's, Stable Baselines', Ultralytics', timm's, and those of Keras's examples.
+/// The names of such files: Lightning's, Stable Baselines', Ultralytics', timm's, and those of Keras's examples.
 pub(crate) const NAMES: [&str; 7] =
     ["metrics.csv", "progress.csv", "results.csv", "summary.csv", "log.csv", "history.csv", "training_log.csv"];
-/// The longest name of a column, in bytes: each row repeats them.
+/// The longest name of a column, in bytes, because each row repeats the names.
 const MOST_NAME_BYTES: usize = 256;
-/// The longest header of a file that has no such name.
+/// The longest header of a file with any other name, in bytes.
 const MOST_HEADER_BYTES: u64 = 64 << 10;
-/// What may stand between columns.
 const DELIMITERS: [u8; 3] = [b',', b';', b'\t'];
 
 /// Whether the first line of a file is a header with a column of the metric that the sweep file names.
@@ -37,16 +36,16 @@ fn is_header_of_named(line: &str, named: &Named) -> bool {
     cells.len() > 1 && !cells.iter().any(|cell| is_number(cell)) && cells.iter().any(|cell| named.is(cell))
 }
 
-/// What stands between the columns of a header. Of equal numbers the first counts.
+/// Returns the delimiter between the columns of a header. If two are equally frequent, the first one counts.
 fn delimiter(header: &str) -> u8 {
     let count = |delimiter: &u8| header.bytes().filter(|byte| byte == delimiter).count();
     DELIMITERS.into_iter().rev().max_by_key(count).unwrap_or(DELIMITERS[0])
 }
 
-/// The columns of a file, as far as it is read.
+/// The columns of a file that has been read so far.
 #[derive(Debug, Clone)]
 pub(crate) struct Columns {
-    /// Those of the newest header. None where it is not known which columns the rows have.
+    /// The names in the newest header. Empty if it is not known which columns the rows have.
     names: Vec<String>,
     delimiter: u8,
 }
@@ -58,12 +57,12 @@ impl Default for Columns {
 }
 
 impl Columns {
-    /// The rows in these lines, those without numbers too. The `first` lines of a file begin with its header. Another
-    /// one may follow: loggers that append write theirs again, perhaps with other columns. A row with another number of
-    /// columns, such as one that is not complete yet, is left out.
+    /// Returns the rows in these lines, including rows without numbers. If `first`, the lines begin with the file's
+    /// header. Another header may follow, because loggers that append write it again, perhaps with other columns. A row
+    /// with another number of columns, such as an incomplete one, is left out.
     pub(crate) fn rows(&mut self, lines: &str, first: bool, named: &Named) -> Vec<Logged> {
         if first {
-            // A comment may stand before it.
+            // A comment may precede the header.
             let header = lines.lines().find(|line| line.bytes().any(|byte| DELIMITERS.contains(&byte)));
             self.delimiter = delimiter(header.unwrap_or_default());
         }
@@ -82,8 +81,8 @@ impl Columns {
         rows
     }
 
-    /// Whether a row has names in place of values. Where that is not certain it counts as a header all the same: values
-    /// under wrong names are worse than none.
+    /// Whether a row has names in place of values. An uncertain row counts as a header, because values under wrong
+    /// names are worse than none.
     fn is_header(&self, record: &StringRecord, named: &Named) -> bool {
         let own = |(cell, name): (&str, &String)| cell == name && !is_number(cell) && !cell.is_empty();
         if record.iter().zip(&self.names).any(own) {
@@ -99,7 +98,7 @@ impl Columns {
         !words.is_empty() && !words.iter().any(|word| is_number(word)) && is_distinct() && (is_full() || is_known())
     }
 
-    /// Whether a header follows half a row in the same line, as where the attempt before was lost within a row.
+    /// Whether a header follows half a row in the same line, because the attempt before was lost within a row.
     fn has_half_a_header(&self, record: &StringRecord, named: &Named) -> bool {
         record.iter().filter(|cell| self.is_name(cell, named)).count() >= 2
     }
@@ -136,7 +135,7 @@ mod tests {
     use crate::log_file::{LogFile, Shared};
     use crate::part;
 
-    /// The steps and values of `val_acc` in a file.
+    /// Returns the steps and values of `val_acc` in a file.
     fn values(lines: &[&str]) -> Vec<(Option<f64>, f64)> {
         let named = Named::new(Some("val_acc".to_owned()));
         let rows = Columns::default().rows(&lines.join("\n"), true, &named);
@@ -164,7 +163,7 @@ mod tests {
         }
     }
 
-    /// As Keras's CSVLogger writes it.
+    /// Keras's CSVLogger writes this form.
     #[test]
     fn rows_of_a_log_are_read() {
         for (header, expected) in [("epoch,acc", vec![0.123_456]), ("epoch,loss", vec![])] {
@@ -195,10 +194,10 @@ mod tests {
             (&["epoch;loss;val_acc", "1;9;0.25"], &[one]),
             (&["epoch\tloss\tval_acc", "1\t9\t0.25"], &[one]),
             (&["epoch,Val Acc,note", "1,0.25,", "2,0.5,early"], &[one, two]),
-            // Ultralytics pads its columns; a column may name the data set of a row.
+            // Ultralytics pads its columns. A column may also name the data set of a row.
             (&["     epoch,     val_acc", "         1,        0.25"], &[one]),
             (&["epoch,phase,acc", "1,val,0.25", "1,train,9"], &[one]),
-            // Other columns without a name that is known, half a header, rows without numbers.
+            // Other columns without a known name, half a header, and rows without numbers give no value.
             (&["epoch,val_acc", "1,0.25", "test_loss,test_f1", "3,0.5"], &[one]),
             (&["epoch,loss,val_acc", "1,9,0.25", "2,0epoch,val_acc,loss", "2,0.5,8"], &[one]),
             (&["epoch,val_acc,note", "1,0.25,", ",,stopped", "2,0.5,x"], &[one, two]),

@@ -1,9 +1,9 @@
-//! Which data the values in a line are of, where the line says it before their names.
+//! Finds the data set of the values in a line, if the line states it before their names.
 //!
 //! Scripts that train and evaluate often print the same names for both: `train epoch: 1, accuracy: 0.9`, then
 //! `eval epoch: 1, accuracy: 0.8`.
 
-/// Words for a data set, with its short name. `best` stands before the value of an earlier epoch, perhaps.
+/// Words for a data set, with its short name. `best` precedes a value that may be of an earlier epoch.
 const SETS: [(&str, &str); 10] = [
     ("val", "val"),
     ("valid", "val"),
@@ -16,38 +16,37 @@ const SETS: [(&str, &str); 10] = [
     ("training", "train"),
     ("best", "best"),
 ];
-/// Marks between a word and the name that it belongs to.
+/// Marks between a word and the name that it qualifies.
 const MARKS: [char; 5] = [' ', '_', '-', '/', '.'];
-/// Levels of log lines. A name of a logger stands after one.
+/// Levels of log lines. The name of a logger follows a level.
 pub(crate) const LEVELS: [&str; 5] = ["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"];
 
-/// Members of an object, and columns, whose text says which data its other values are of: `"mode": "val"` of MMCV.
+/// Members of an object, and columns, whose text states the data set of the other values: `"mode": "val"` of MMCV.
 const MEMBERS: [&str; 7] = ["mode", "split", "phase", "stage", "subset", "dataset", "set"];
 
-/// The words for data sets in a line. It is read once, however many values it has.
+/// The words for data sets in a line. The line is searched once, however many values it has.
 pub(crate) struct Sets(Vec<Word>);
 
-/// A word for a data set.
 struct Word {
     short: &'static str,
-    /// Where it ends in the line.
+    /// The end of the word in the line.
     end: usize,
-    /// Where the text ends that belongs to the word: its last digits, and `'s`.
+    /// The end of the word's suffix: trailing digits, and `'s`.
     own_end: usize,
-    /// Where the marks end that follow that: a name up to there stands directly after the word.
+    /// The end of the marks after the suffix. A name there directly follows the word.
     marks_end: usize,
-    /// Whether what comes before lets it govern the name directly after it.
+    /// Whether the text before the word lets it qualify the name directly after it.
     may_be_adjacent: bool,
-    /// Whether it governs all names after it.
+    /// Whether the word qualifies all names after it.
     governs_all: bool,
-    /// Whether only marks stand between the word before and this one.
+    /// Whether only marks are between the previous word and this one.
     follows: bool,
-    /// The data set of what comes after this word, unless it is adjacent; and whether that is the word's own.
+    /// The data set of the names after this word that do not directly follow it, and whether that is the word's own.
     set: Option<&'static str>,
 }
 
 impl Sets {
-    /// Finds them.
+    /// Finds the words in a line.
     pub(crate) fn of(line: &str) -> Self {
         let mut words: Vec<Word> = Vec::new();
         let mut end = 0;
@@ -56,7 +55,7 @@ impl Sets {
             end = line[start..].find(|c: char| !c.is_alphabetic()).map_or(line.len(), |at| start + at);
             let Some(short) = short(&line[start..end]) else { continue };
             let (left, right) = (&line[..start], &line[end..]);
-            // `training's auc` and `valid_0's auc`, as LightGBM says it.
+            // LightGBM prints `training's auc` and `valid_0's auc`.
             let owned = right.trim_start_matches(|c: char| c == '_' || c.is_ascii_digit()).strip_prefix("'s");
             let right = owned.unwrap_or(right);
             let rest = right.trim_start_matches(is_mark);
@@ -79,9 +78,9 @@ impl Sets {
         Self(words)
     }
 
-    /// The short name of the data set that the line gives before a metric's name at `name`: the last of those that begin
-    /// the line or a part of it (`train: loss=0.5 | val: loss=0.4`), stand in brackets or before a colon, or directly
-    /// before the name.
+    /// Returns the short name of the data set that the line states before a metric's name at `name`. It is the last
+    /// word that begins the line or a part of it (`train: loss=0.5 | val: loss=0.4`), is in brackets, precedes a colon,
+    /// or directly precedes the name.
     pub(crate) fn before(&self, name: usize) -> Option<&'static str> {
         let count = self.0.partition_point(|word| word.end < name);
         let (last, earlier) = self.0[..count].split_last()?;
@@ -91,26 +90,26 @@ impl Sets {
 }
 
 impl Word {
-    /// The data set that it gives after the word `before` it: `Best val acc: 0.9` is of the best epoch.
+    /// Returns the data set that the word states after the word `before` it: `Best val acc: 0.9` is of the best epoch.
     fn named(&self, before: Option<&Self>) -> &'static str {
         let is_best = before.is_some_and(|before| before.governs_all && before.set == Some("best"));
         if self.follows && is_best { "best" } else { self.short }
     }
 }
 
-/// The short name of a word for a data set.
+/// Returns the short name of a word for a data set.
 pub(crate) fn short(word: &str) -> Option<&'static str> {
     SETS.iter().find(|(name, _)| name.eq_ignore_ascii_case(word)).map(|(_, short)| *short)
 }
 
-/// The short name of the one data set among the words of a name: `best` of `best_model`.
+/// Returns the short name of the only data set among the words of a name: `best` of `best_model`.
 pub(crate) fn in_words(name: &str) -> Option<&'static str> {
     let mut sets = name.split(|c: char| !c.is_ascii_alphabetic()).filter_map(short);
     let set = sets.next()?;
     sets.all(|other| other == set).then_some(set)
 }
 
-/// The data set that a member of this name gives with this text.
+/// Returns the data set that a member with this name and text states.
 pub(crate) fn of_member(name: &str, text: &str) -> Option<&'static str> {
     MEMBERS.iter().any(|known| name.eq_ignore_ascii_case(known)).then(|| short(text)).flatten()
 }
@@ -119,37 +118,39 @@ fn is_mark(c: char) -> bool {
     MARKS.contains(&c)
 }
 
-/// Whether the values are no measure of the trained model: they are of the training data, or of an earlier epoch.
+/// Whether values of this data set do not measure the trained model, because they are of the training data or of an
+/// earlier epoch.
 pub(crate) fn is_less_reliable(set: &str) -> bool {
     matches!(set, "train" | "best")
 }
 
-/// The short name of the data set that a name says itself.
+/// Returns the short name of the data set that a name itself states.
 pub(crate) fn of_name(name: &str) -> Option<&'static str> {
     split(name).map(|(set, _)| set).or_else(|| short(name))
 }
 
-/// Whether a name says itself which data it is of: `val_acc`, `train-auc`, `Val`. The best is then still one of before.
+/// Whether a name itself states its data set: `val_acc`, `train-auc`, `Val`. A best value may still be of an earlier
+/// epoch.
 pub(crate) fn is_in(name: &str, set: &str) -> bool {
     set != "best" && of_name(name).is_some()
 }
 
-/// Whether a value of this name is of the data that its name says, though what is around it is of this data set.
+/// Whether a value belongs to the data set that its name states, although the text around it states `set`.
 pub(crate) fn is_of_own(name: &str, set: &str) -> bool {
     is_in(name, set) || split(name).is_some_and(|(own, _)| own == set)
 }
 
-/// The short name of the data set with which a name begins, and the rest of it: `val` and `acc` of `validation_acc`.
+/// Splits a name after the data set with which it begins: `val` and `acc` of `validation_acc`.
 pub(crate) fn split(name: &str) -> Option<(&'static str, &str)> {
     let (first, rest) = name.split_once(|c| is_mark(c) || c == ':')?;
     Some((short(first)?, rest))
 }
 
-/// Whether a word between these texts is about all that follows.
+/// Whether a word between these texts qualifies all that follows.
 fn governs(left: &str, right: &str) -> bool {
     let is_opening = |c: char| c.is_whitespace() || matches!(c, '[' | '(' | '*' | '#' | '>' | '=');
     let outer = left.trim_end_matches(is_opening);
-    // Between other brackets it is the name of a logger.
+    // Between other brackets the word is the name of a logger.
     let is_bracketed = left.ends_with(['[', '(']) && right.starts_with([']', ')']);
     let is_bracketed = is_bracketed && !left[..left.len() - 1].ends_with(']') && !right[1..].starts_with('[');
     let is_sentence = left.ends_with(". ");
@@ -185,7 +186,7 @@ mod tests {
             ("Best model found, val ", Some("val")),
             ("Trial 41 finished with value: 0.75. Best is trial 3 with ", Some("best")),
             ("training_acc 0.1 train ", Some("train")),
-            // A logger, a function, a path, a part of a word.
+            // These are a logger, a function, a path, and a part of a word.
             ("2026-11-26 INFO train: epoch 3 ", None),
             ("INFO:train:epoch 3 ", None),
             ("2026-11-26 | INFO | __main__:train:42 - epoch 3 ", None),

@@ -1,4 +1,4 @@
-//! The sweep file's own patterns.
+//! The patterns of the sweep file.
 
 use regex::Regex;
 use spotsweep_protocol::metric::Source;
@@ -7,21 +7,21 @@ use spotsweep_protocol::metric::{MetricPattern, UnusableRegex};
 use crate::logged::Value;
 use crate::number::leading;
 
-/// Patterns that are ready for use.
+/// The compiled patterns of a sweep file.
 #[derive(Debug, Clone, Default)]
 pub struct Definitions(Vec<(String, Regex)>);
 
 impl Definitions {
-    /// Compiles them.
+    /// Compiles the patterns.
     ///
     /// # Errors
-    /// For the first that cannot be compiled: the sweep file's validation lets none through.
+    /// Returns the first pattern that cannot be compiled. The validation of the sweep file refuses such patterns.
     pub fn new(patterns: &[MetricPattern]) -> Result<Self, UnusableRegex> {
         let compiled = patterns.iter().map(|pattern| Ok((pattern.name.clone(), pattern.compile()?)));
         compiled.collect::<Result<_, _>>().map(Self)
     }
 
-    /// The values in a line.
+    /// Returns the values that the patterns find in a line.
     pub(crate) fn find(&self, line: &str) -> Vec<Value> {
         let of = |(name, regex): &(String, Regex)| {
             let found = regex.captures(line)?.get(1)?.as_str();

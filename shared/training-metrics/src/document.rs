@@ -1,8 +1,8 @@
-//! Files that may be JSON: a document on each line, as Detectron2 and MMEngine write them, or one document that a script
-//! writes at its end.
+//! Reads files that may be JSON. Detectron2 and MMEngine write a document on each line; a script may write one document
+//! at its end.
 //!
-//! In a document that is a whole file, only the metric that the sweep file names is looked for: as a member, as a list of
-//! a history, or in a list of rows that have steps. Others may be settings or predictions.
+//! In a document that is a whole file, only the named metric is read: as a member, as a list of a history, or in a list
+//! of rows with steps. Other numbers may be settings or predictions.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -18,24 +18,24 @@ use crate::object::{self, Nested, Scanner};
 use crate::part::{PIECE_BYTES, Read as When};
 use crate::{data_set, history, json_line, number, step};
 
-/// A file, as far as it is known which form it has.
+/// A file, and what is known so far about its form.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Document {
-    /// Its folder and its path, as hashes.
+    /// The hashes of its folder and of its path.
     place: (u64, u64),
-    /// Whether its name says that it is JSON.
+    /// Whether its name has an ending of JSON.
     is_json: bool,
-    /// The data set that its name gives.
+    /// The data set that its name states.
     set: Option<&'static str>,
-    /// Whether each line is a document of its own: the first one shows it.
+    /// Whether each line is a document of its own, as the first line shows.
     has_lines: bool,
     has_found: bool,
-    /// What it was before the training, as a hash.
+    /// The hash of its content before the training.
     before: Option<u64>,
 }
 
 impl Document {
-    /// A file that is not read yet.
+    /// Returns a file that has not been read yet.
     pub(crate) fn named(path: &Path) -> Self {
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
         Self {
@@ -46,17 +46,17 @@ impl Document {
         }
     }
 
-    /// Its folder and its path, as hashes.
+    /// Returns the hashes of its folder and of its path.
     pub(crate) fn place(&self) -> (u64, u64) {
         self.place
     }
 
-    /// Whether it had values in a form that is read.
+    /// Whether values have been found in it.
     pub(crate) fn has_found(&self) -> bool {
         self.has_found
     }
 
-    /// The rows of lines that are documents of their own. `first` is whether the file begins with them.
+    /// Returns the rows of lines that are documents of their own. `first` is true if the file begins with these lines.
     pub(crate) fn lines(&mut self, lines: &str, first: bool, named: &Named) -> Vec<Logged> {
         let mut rows = lines.lines().map(|line| json_line::parse(line, Source::Rows, named)).peekable();
         if first {
@@ -73,8 +73,8 @@ impl Document {
         rows
     }
 
-    /// The named metric of a file that is one document and is new, after the end of the training: a script may write it
-    /// again and again until then.
+    /// Returns the named metric of a file that is one new document. It is read after the end of the training, because a
+    /// script may rewrite it until then.
     pub(crate) fn read(&mut self, file: &mut (impl Read + Seek), when: When, named: &Named) -> io::Result<Vec<Logged>> {
         if when == When::During || self.has_found() || !self.is_json {
             return Ok(Vec::new());
@@ -95,17 +95,17 @@ impl Document {
         Ok(found)
     }
 
-    /// Whether the data set of its name, if it has one, may be that of the metric. The values of a test are others than
-    /// those by which trials are compared.
+    /// Whether the data set in the file's name, if there is one, may be that of the metric. Trials are not compared by
+    /// the values of a test.
     fn is_of_named_set(&self, named: &Named) -> bool {
         let (Some(set), Some(named)) = (self.set, named.name()) else { return true };
         let own = data_set::split(named).map(|(own, _)| own);
-        // A name that says it itself is right: a log of the training may have `val_acc`.
+        // A metric's own name overrides the file's: a log of the training may have `val_acc`.
         own.map_or(!matches!(set, "train" | "test" | "best"), |own| own == set || set != "best")
     }
 }
 
-/// The named metric in a document.
+/// Returns the named metric in a document.
 fn parse(text: &str, named: &Named) -> Vec<Logged> {
     if named.name().is_none() || !is_json(text) {
         return Vec::new();
@@ -141,7 +141,8 @@ fn object(text: &str, named: &Named) -> Vec<Logged> {
     rows
 }
 
-/// The objects of a list, where each has a later step than the one before. Others may be of classes, folds or samples.
+/// Returns the objects of a list if each has a later step than the one before. Otherwise they may be of classes, folds
+/// or samples.
 fn records(text: &str, named: &Named) -> Vec<Logged> {
     let objects = object::all(text).into_iter();
     let rows = objects.map(|range| json_line::parse(&text[range], Source::Found, named).unwrap_or_default());
@@ -150,8 +151,8 @@ fn records(text: &str, named: &Named) -> Vec<Logged> {
     if are_counted && rows.iter().all(|row| row.step.is_some()) { rows } else { Vec::new() }
 }
 
-/// Leaves out of a row the named metric where it has several values that differ: of folds, classes or data sets, and
-/// which one counts is not known.
+/// Removes the named metric from a row if it has several different values. They are of folds, classes or data sets, and
+/// it is not known which one counts.
 fn leave_out_of_many(row: &mut Logged, named: &Named) {
     let reliable = row.values.iter().filter(|value| named.is(&value.name) && value.source > Source::OfTraining);
     let mut values = reliable.map(|value| value.value);
@@ -160,14 +161,14 @@ fn leave_out_of_many(row: &mut Logged, named: &Named) {
     }
 }
 
-/// The data set that a file's folder is named after. A word of a longer name may be that of a run (`test_2`), but
-/// `best_model` is one of an earlier epoch, perhaps.
+/// Returns the data set that a file's folder is named after. A word of a longer name may name a run (`test_2`), but
+/// `best_model` may be the model of an earlier epoch.
 fn of_folder(path: &Path) -> Option<&'static str> {
     let folder = path.parent()?.file_name()?.to_str()?;
     data_set::short(folder).or_else(|| data_set::in_words(folder).filter(|set| *set == "best"))
 }
 
-/// Whether a text is JSON, with the numbers that Python's module writes besides.
+/// Whether a text is JSON, or JSON with the additional numbers of Python's json module.
 fn is_json(text: &str) -> bool {
     let is_json = |text: &str| serde_json::from_str::<IgnoredAny>(text).is_ok();
     is_json(text) || is_json(&json_line::with_quoted_numbers(text))
@@ -206,7 +207,7 @@ mod tests {
         all.map(|(step, value)| (step, value.value, value.source)).collect()
     }
 
-    /// A path, what is in the file, the metric, and what is found of it.
+    /// A path, the file's content, the metric, and the values that are found.
     type Case = (&'static str, &'static str, &'static str, &'static [(Option<f64>, f64, Source)]);
 
     const FOUND: Source = Source::Found;
@@ -231,7 +232,7 @@ mod tests {
         const OF_MODES: &str = "{\"env_info\": \"x\", \"seed\": 0}\n{\"mode\": \"train\", \"epoch\": 1, \"iter\": 50, \
                                 \"acc\": 0.9}\n{\"mode\": \"val\", \"epoch\": 1, \"iter\": 500, \"acc\": 0.75}\n";
         let cases: [Case; 21] = [
-            // Detectron2, MMEngine, MMCV.
+            // Detectron2, MMEngine and MMCV write these.
             ("output/metrics.json", DETECTED, "bbox/AP", &[(Some(19.0), 40.5, FOUND), (Some(39.0), 41.25, FOUND)]),
             (
                 VISUAL,
@@ -246,7 +247,7 @@ mod tests {
                 &[(Some(1.0), 0.9, Source::OfTraining), (Some(1.0), 0.75, FOUND)],
             ),
             ("20210601_123456.log.json", OF_MODES, "val_acc", &[(Some(1.0), 0.75, FOUND)]),
-            // DETR's is named as a text, and others of that name are texts.
+            // DETR's log is named like a text, and so are files without metrics.
             (
                 "output/log.txt",
                 "{\"train_loss\": 0.5, \"acc1\": 80.5, \"epoch\": 0}\n",
@@ -254,7 +255,7 @@ mod tests {
                 &[(Some(0.0), 80.5, FOUND)],
             ),
             ("output/log.txt", "started\n{\"acc1\": 80.5}\n", "acc1", &[]),
-            // One document.
+            // These are single documents.
             ("metrics.json", "{\n  \"epoch\": 3,\n  \"val_acc\": 0.75\n}", "val_acc", &[(Some(3.0), 0.75, FOUND)]),
             ("metrics.json", "{\n  \"val\": {\n    \"acc\": 0.75\n  }\n}", "val_acc", &[(None, 0.75, FOUND)]),
             ("metrics.json", "{\"val_acc\": 0.75}", "val_acc", &[(None, 0.75, FOUND)]),
@@ -273,7 +274,7 @@ mod tests {
             ("train_metrics.json", "{\"acc\": 0.9}", "acc", &[]),
             ("val_metrics.json", "{\"acc\": 0.75}", "val_acc", &[(None, 0.75, FOUND)]),
             ("test_metrics.json", "{\"acc\": 0.75}", "test_acc", &[(None, 0.75, FOUND)]),
-            // Of other data, one of many rows, settings, not complete.
+            // These are of other data, one of many rows, settings, and incomplete.
             ("test_metrics.json", "{\"acc\": 0.75}", "acc", &[]),
             ("metrics.json", "[{\"fold\": 1, \"acc\": 0.5},\n{\"fold\": 2, \"acc\": 0.75}]", "acc", &[]),
             ("metrics.json", "{\n\"folds\": [\n{\"acc\": 0.5},\n{\"acc\": 0.75}\n]\n}", "acc", &[]),
@@ -288,7 +289,7 @@ mod tests {
     #[test]
     fn json_files_of_other_data_or_of_many_do_not_count() {
         let cases: [Case; 20] = [
-            // In the folder of a data set, of the best model, of one of many.
+            // These are in the folder of a data set, of the best model, and of one of many.
             ("out/eval/metrics.json", "{\"acc\": 0.75}", "acc", &[(None, 0.75, FOUND)]),
             ("out/eval/metrics.json", "{\"acc\": 0.75}", "eval_acc", &[(None, 0.75, FOUND)]),
             ("out/train/metrics.json", "{\"acc\": 0.9}", "acc", &[]),
@@ -297,11 +298,11 @@ mod tests {
             ("best_model/metrics.json", "{\n  \"val_acc\": 0.9\n}", "val_acc", &[]),
             ("best/metrics.json", "{\"best_val_acc\": 0.9}", "best_val_acc", &[(None, 0.9, FOUND)]),
             ("test_run/metrics.json", "{\"acc\": 0.75}", "acc", &[(None, 0.75, FOUND)]),
-            // A member that says its own data.
+            // The member's name states its data set.
             ("train_log.json", "{\"val_acc\": 0.75, \"train_acc\": 0.9}", "val_acc", &[(None, 0.75, FOUND)]),
             ("eval_metrics.json", "{\n  \"val_acc\": 0.75\n}", "val_acc", &[(None, 0.75, FOUND)]),
             ("test_metrics.json", "{\"acc\": 0.75}", "val_acc", &[]),
-            // Of folds, data sets, classes, and of the best epoch.
+            // These are of folds, data sets, classes, and the best epoch.
             ("metrics.json", "{\"fold_0\": {\"val_acc\": 0.91}, \"fold_1\": {\"val_acc\": 0.72}}", "val_acc", &[]),
             ("metrics.json", "{\"val\": {\"acc\": 0.75},\n\"test\": {\"acc\": 0.5}}", "acc", &[]),
             ("metrics.json", "{\"LOC\": {\"f1\": 0.5},\n\"PER\": {\"f1\": 0.75}}", "f1", &[]),
@@ -319,7 +320,7 @@ mod tests {
             ),
             ("metrics.json", "{\"best\": {\"val_acc\": 0.93}}", "best_val_acc", &[(None, 0.93, FOUND)]),
             ("metrics.json", "{\"best\": {\"best_val_acc\": 0.93}}", "best_val_acc", &[(None, 0.93, FOUND)]),
-            // A member says of which data it is.
+            // A member's text states the data set.
             (
                 "metrics.json",
                 "{\"split\": \"train\", \"metrics\": {\"acc\": 0.98}}",

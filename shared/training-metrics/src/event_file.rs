@@ -1,5 +1,5 @@
-//! TensorBoard's event files: records with checksums, each a protobuf message
-//! (TensorFlow's `record_writer.h`, TensorBoard's `event.proto` and `summary.proto`).
+//! Reads TensorBoard's event files: records with checksums, each of them a protobuf message (TensorFlow's
+//! `record_writer.h`, TensorBoard's `event.proto` and `summary.proto`).
 
 use std::io::{self, BufRead, Seek, SeekFrom};
 
@@ -12,13 +12,14 @@ use crate::part::{PIECE_BYTES, Part};
 use crate::step::is_name;
 
 const CRC: Crc<u32> = Crc::<u32>::new(&CRC_32_ISCSI);
-/// What TensorFlow adds to a rotated checksum.
+/// The constant that TensorFlow adds to a rotated checksum.
 const MASK: u32 = 0xa282_ead8;
 const HEADER_BYTES: usize = 12;
 const CHECKSUM_BYTES: u64 = 4;
-/// A record of scalars is short; longer ones are images, graphs and histograms.
+/// The most bytes of a record that is read. A record of scalars is short; longer ones are images, graphs and
+/// histograms.
 const MOST_BYTES: u64 = 64 * 1024;
-/// TensorBoard's plugin of scalars. `tf.summary.scalar` writes tensors of it.
+/// The name of TensorBoard's plugin for scalars. `tf.summary.scalar` writes tensors with it.
 const SCALARS: &str = "scalars";
 
 #[derive(Clone, PartialEq, Message)]
@@ -74,9 +75,9 @@ struct Tensor {
 }
 
 impl Tensor {
-    /// The value of a tensor that has one.
+    /// Returns the value of a tensor with one element.
     fn scalar(&self) -> Option<f64> {
-        // `DataType` in TensorFlow's `types.proto`.
+        // The numbers are `DataType` in TensorFlow's `types.proto`.
         match (self.dtype, &*self.float_val, &*self.double_val) {
             (1, [value], _) => Some(f64::from(*value)),
             (2, _, [value]) => Some(*value),
@@ -87,7 +88,7 @@ impl Tensor {
     }
 }
 
-/// The scalars of the records from `offset` on whose time is after `since`, in seconds since 1970.
+/// Returns the scalars of the records from `offset` on whose time is after `since`, in seconds since 1970.
 pub(crate) fn read(file: &mut (impl BufRead + Seek), mut offset: u64, since: f64) -> io::Result<Part> {
     let bytes = file.seek(SeekFrom::End(0))?;
     let (mut found, mut read) = (Vec::new(), 0);
@@ -100,7 +101,7 @@ pub(crate) fn read(file: &mut (impl BufRead + Seek), mut offset: u64, since: f64
         if masked(length) != u32::from_le_bytes(checksum) {
             return Ok(broken(found, offset));
         }
-        // A length that no file can have is as wrong as its checksum would be.
+        // A length beyond any file's counts as a wrong checksum.
         let Some(end) = size.checked_add(offset + HEADER_BYTES as u64 + CHECKSUM_BYTES) else {
             return Ok(broken(found, offset));
         };

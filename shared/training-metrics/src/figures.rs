@@ -1,4 +1,4 @@
-//! A metric's figures over an attempt.
+//! The figures of the metrics over an attempt.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,14 @@ use spotsweep_protocol::metric::{Metric, Source};
 
 use crate::logged::{Logged, Value};
 
-/// A trial's row in the table holds them all (DynamoDB: 400 KB an item).
+/// The most metrics of a trial, because its record in the table holds them all (DynamoDB: 400 KB per item).
 const MAX_NAMES: usize = 100;
 const MAX_NAME_BYTES: usize = 128;
-/// Streams and files whose newest readings of the named metric are compared.
+/// The most streams and files whose newest readings of the named metric are compared.
 const MAX_ORIGINS: usize = 64;
-/// Two values that differ by no more than this part of them are one, rounded.
+/// The relative difference up to which two values may be one, rounded.
 const ROUNDED: f64 = 0.01;
-/// The most decimals to which rounding is assumed, and those of a number that shows none.
+/// The most decimals to which rounding is assumed, and the decimals of a number that shows none.
 const MOST_DECIMALS: i32 = 15;
 const LEAST_DECIMALS: i32 = 2;
 
@@ -21,20 +21,20 @@ const LEAST_DECIMALS: i32 = 2;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Figures {
     of: BTreeMap<String, Metric>,
-    /// The metric that the sweep file names: there is room for it whatever others come first.
+    /// The metric that the sweep file names. There is room for it however many others come first.
     named: Option<String>,
-    /// By their origins, the newest reliable readings of that metric: step and value.
+    /// The newest reliable readings of the named metric by origin: step and value.
     readings: BTreeMap<u64, (Option<f64>, f64)>,
 }
 
 impl Figures {
-    /// Without values. `named` is the metric that the sweep file names.
+    /// Returns figures without values. `named` is the metric that the sweep file names.
     pub fn new(named: Option<String>) -> Self {
         Self { named, ..Self::default() }
     }
 
-    /// Takes in what was logged together, and leaves in it what counts: not what a more reliable source has. The name of
-    /// a metric for which there is no room, if there is one.
+    /// Adds what was logged together, and removes from it what a more reliable source has. Returns the name of a metric
+    /// for which there was no room.
     pub fn take(&mut self, logged: &mut Logged) -> Option<String> {
         let (mut left_out, step) = (None, logged.step);
         let together = self.readings_in(logged);
@@ -57,7 +57,7 @@ impl Figures {
         });
         if let (Some(metric), false) = (self.named.as_ref().and_then(|name| self.of.get_mut(name)), together.is_empty())
         {
-            // What a more reliable source has may be of another step.
+            // A more reliable source may have logged another step.
             let together = Some(together).filter(|values| values.last() == Some(&metric.last) && step == metric.step);
             let elsewhere = self.readings.values().filter(|(step, _)| step.is_some() && *step == metric.step);
             let mut all = together.into_iter().flatten().chain(elsewhere.map(|(_, value)| *value));
@@ -66,8 +66,9 @@ impl Figures {
         left_out
     }
 
-    /// The readings of the named metric in what was logged together. What is less reliable by its kind is rounded, or of
-    /// other data, and is none. A file that was there as a whole is compared with itself alone.
+    /// Returns the readings of the named metric in what was logged together. A value that is less reliable by its kind
+    /// is no reading, because it is rounded or of other data. A file that existed as a whole is compared only with
+    /// itself.
     fn readings_in(&mut self, logged: &Logged) -> Vec<f64> {
         let is_named = |value: &&Value| self.named.as_ref() == Some(&value.name);
         let readings = logged.values.iter().filter(is_named);
@@ -94,13 +95,13 @@ impl Figures {
         self.of.get(self.named.as_ref()?)
     }
 
-    /// As they go over the wire.
+    /// Returns the figures in the form of the runner's requests.
     pub fn metrics(&self) -> BTreeMap<String, Metric> {
         self.of.clone()
     }
 }
 
-/// Whether two readings cannot be one value, of which each may be rounded, or in per cent.
+/// Whether two readings cannot be the same value, even if each is rounded or one is in per cent.
 pub(crate) fn differ(one: f64, other: f64) -> bool {
     if !(one.is_finite() && other.is_finite()) {
         return one != other && !(one.is_nan() && other.is_nan());
@@ -112,7 +113,7 @@ pub(crate) fn differ(one: f64, other: f64) -> bool {
     !(is_near(one, other) || is_near(one / 100.0, other) || is_near(one, other / 100.0))
 }
 
-/// The decimals that a number needs. One without any was written with some all the same, as `1.00`.
+/// Returns the decimals that a number needs. A number that needs none may have been written with some, as `1.00`.
 fn decimals(value: f64) -> i32 {
     let text = format!("{value:e}");
     let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
@@ -129,7 +130,7 @@ mod tests {
         Value { name: name.to_owned(), value, source }
     }
 
-    /// Whether the value counts, or the name for which there is no room.
+    /// Returns whether the value counts, or as the error the name for which there is no room.
     fn add(figures: &mut Figures, name: &str, step: Option<f64>, number: f64) -> Result<bool, String> {
         let values = vec![value(name, number, Source::Stated)];
         let mut logged = Logged { step, values, ..Logged::default() };
@@ -189,7 +190,7 @@ mod tests {
             (&[(0, Some(8.0), STATED, &[0.4]), (9, Some(8.0), ROWS, &[1.0])], (0.4, Some(1.0))),
             (&[(9, Some(8.0), ROWS, &[1.0]), (0, Some(8.0), STATED, &[0.4])], (0.4, Some(1.0))),
             (&[(8, Some(8.0), ROWS, &[1.0]), (9, Some(8.0), ROWS, &[0.4])], (0.4, Some(1.0))),
-            // The same in an epoch, of other steps, and of what is less reliable by its kind.
+            // These have the same epoch, other steps, and less reliable kinds.
             (&[(0, Some(8.0), STATED, &[1.0]), (0, Some(8.0), STATED, &[0.4])], (0.4, None)),
             (&[(0, Some(7.0), STATED, &[1.0]), (9, Some(8.0), STATED, &[0.4])], (0.4, None)),
             (&[(0, None, STATED, &[1.0]), (9, None, STATED, &[0.4])], (0.4, None)),

@@ -1,8 +1,8 @@
-//! A whole history in one object: lists of equal length, with an element for each epoch, as Keras's `History` and many
-//! scripts have them: `{'loss': [0.5, 0.25], 'val_loss': [0.6, 0.5]}`.
+//! Reads a whole history in one object: lists of equal length with an element per epoch, as Keras's `History` and many
+//! scripts print them: `{'loss': [0.5, 0.25], 'val_loss': [0.6, 0.5]}`.
 //!
-//! Values per class, per fold or per sample are lists in objects too. So only what shows that it is a history is read, and
-//! of it only the metric that the sweep file names.
+//! Values per class, fold or sample are also lists in objects. So only an object that is certainly a history is read,
+//! and only the named metric in it.
 
 use spotsweep_protocol::metric::Source;
 
@@ -15,19 +15,19 @@ use crate::{
     step,
 };
 
-/// What Keras adds to a history for its callbacks.
+/// Columns that Keras adds to a history for its callbacks.
 const RATES: [&str; 2] = ["lr", "learning_rate"];
 
-/// The rows of the histories in a text. `newest` is the step that is known from elsewhere, if one is.
+/// Returns the rows of the histories in a text. `newest` is the newest step that is known from elsewhere.
 pub(crate) fn rows(text: &str, named: &Named, newest: Option<f64>, source: Source) -> Vec<Logged> {
-    // Most lines have no list in an object.
+    // Most lines have no list in an object, and return early.
     if named.name().is_none() || !(text.contains('[') && text.contains('{')) {
         return Vec::new();
     }
     let (mut all, mut sets) = (Vec::new(), None);
     for range in object::all(text) {
         let mut rows = of_object(&text[range.clone()], named, newest, source);
-        // `Train: {…}`: most objects are no history, and their lines are not searched for words.
+        // The data set, as in `Train: {…}`, is only searched for histories, because most objects are none.
         if !rows.is_empty()
             && let Some(set) = sets.get_or_insert_with(|| Sets::of(text)).before(range.start)
         {
@@ -38,7 +38,7 @@ pub(crate) fn rows(text: &str, named: &Named, newest: Option<f64>, source: Sourc
     all
 }
 
-/// A list with its name. An element may be missing.
+/// A named list. An element may be missing.
 type List = (String, Vec<Option<f64>>);
 
 fn of_object(object: &str, named: &Named, newest: Option<f64>, source: Source) -> Vec<Logged> {
@@ -49,14 +49,14 @@ fn of_object(object: &str, named: &Named, newest: Option<f64>, source: Source) -
             is_of_a_set |= data_set::of_member(name, word(value)).is_some();
         }
     });
-    // Without its end it is not known what else it has.
+    // An object without an end may have more lists that are not known.
     if end.is_none() || is_of_a_set {
         return Vec::new();
     }
     series(&lists, named, newest, source).unwrap_or_default()
 }
 
-/// The rows of the metric; `None` where the lists may be something else than a history.
+/// Returns the rows of the metric; `None` if the lists may not be a history.
 fn series(lists: &[List], named: &Named, newest: Option<f64>, source: Source) -> Option<Vec<Logged>> {
     let mut wanted = lists.iter().filter(|(name, _)| named.is(name));
     let (name, values) = wanted.next().filter(|_| wanted.next().is_none())?;
@@ -67,7 +67,7 @@ fn series(lists: &[List], named: &Named, newest: Option<f64>, source: Source) ->
     let counted = lists.iter().find(|(name, _)| step::is_name(name)).map(|(_, steps)| steps);
     let is_counted = counted.is_some_and(|steps| steps.windows(2).all(|pair| pair[0] < pair[1]));
     let count = length as f64;
-    // Of a training that was interrupted, the history has the epochs after that.
+    // After an interruption, the history has only the later epochs.
     let is_so_long = newest.is_some_and(|newest| count == newest || count == newest + 1.0);
     let has_loss = lists.iter().any(|(name, _)| name.to_ascii_lowercase().ends_with("loss"));
     if !(is_counted || has_loss && (is_so_long || is_of_keras(lists))) {
@@ -94,10 +94,10 @@ fn is_of_keras(lists: &[List]) -> bool {
     has("loss") && lists.iter().all(|(name, _)| is_paired(name))
 }
 
-/// The numbers of the list that a text begins with.
+/// Returns the numbers of the list that a text begins with.
 fn list(text: &str) -> Option<Vec<Option<f64>>> {
     let text = text.trim_start().strip_prefix('[')?;
-    // Where quotes or braces come first, it is a list of something else.
+    // A list with quotes or braces in it does not hold numbers.
     let end = text.find([']', '{', '}', '"', '\''])?;
     let inner = Some(&text[..end]).filter(|_| text[end..].starts_with(']'))?;
     let element = |text: &str| match text.trim() {

@@ -1,4 +1,4 @@
-//! Lines that are JSON objects.
+//! Reads lines that are JSON objects.
 
 use serde_json::{Map, Value as Json};
 use spotsweep_protocol::metric::Source;
@@ -10,11 +10,11 @@ use crate::number::of_member;
 use crate::object::{Nested, Scanner};
 use crate::step;
 
-/// Katib's name for a line's time.
+/// The name that Katib gives to a line's time.
 const TIMESTAMP: &str = "timestamp";
 
-/// The numbers of an object, also those in strings, as Katib has them. The metric that the sweep file names may lie in
-/// objects within it. `None` where the line is no JSON object.
+/// Returns the numbers of an object, including numbers in strings, as Katib writes them. The named metric may be in an
+/// inner object. `None` if the line is no JSON object.
 pub(crate) fn parse(line: &str, source: Source, named: &Named) -> Option<Logged> {
     if !line.trim_start().starts_with('{') {
         return None;
@@ -32,7 +32,7 @@ pub(crate) fn parse(line: &str, source: Source, named: &Named) -> Option<Logged>
     Some(found)
 }
 
-/// The same of an object.
+/// Returns the numbers of a parsed object, except for those in inner objects.
 pub(crate) fn of_object(object: &Map<String, Json>, source: Source) -> Logged {
     let mut found = Logged::default();
     for (name, value) in object.iter().filter(|(name, _)| *name != TIMESTAMP && !name.is_empty()) {
@@ -43,7 +43,7 @@ pub(crate) fn of_object(object: &Map<String, Json>, source: Source) -> Logged {
                     found.add(name, number, source);
                 }
             }
-            // Null is no value: it stands where a line has none of a metric.
+            // Null means that a line has no value of a metric.
             Json::Null | Json::Bool(_) | Json::Array(_) | Json::Object(_) => {}
         }
     }
@@ -51,7 +51,7 @@ pub(crate) fn of_object(object: &Map<String, Json>, source: Source) -> Logged {
     found
 }
 
-/// The numbers that JSON does not have become texts: Python's json module writes NaN and Infinity, and 1e309 is none.
+/// Quotes the numbers that JSON does not have: Python's json module writes NaN and Infinity, and 1e309 is out of range.
 pub(crate) fn with_quoted_numbers(line: &str) -> String {
     let mut quoted = String::with_capacity(line.len() + 16);
     let mut rest = line;
@@ -66,7 +66,7 @@ pub(crate) fn with_quoted_numbers(line: &str) -> String {
     quoted
 }
 
-/// Of the JSON string that a text begins with, quotes included.
+/// Returns the length of the JSON string that a text begins with, quotes included.
 fn string_length(text: &str) -> usize {
     let mut is_escaped = false;
     let end = text.char_indices().skip(1).find(|(_, c)| {

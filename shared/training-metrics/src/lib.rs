@@ -1,7 +1,9 @@
-//! Metrics in what training scripts write: lines of their output, and the files of their libraries.
+//! Finds metrics in lines of output and in the files of libraries.
 //!
-//! Scripts are not changed for spotsweep, so the same metric may stand in several places: in a progress bar, in a line
-//! for people, in a file of TensorBoard. Each value has its [`Source`], and the most reliable source of a name counts.
+//! Scripts are not changed for spotsweep, so the same metric may be in several places: in a progress bar, in a line for
+//! people, in a file of TensorBoard. Each value has its [`Source`], and the most reliable source of a name counts.
+//!
+//! The comments call the metric that the sweep file names the named metric.
 
 mod csv_log;
 mod data_set;

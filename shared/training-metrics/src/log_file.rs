@@ -1,4 +1,4 @@
-//! The files in which libraries log metrics.
+//! Reads the files in which libraries log metrics.
 
 use std::ffi::OsStr;
 use std::io::{self, BufReader, Read as _, Seek, SeekFrom};
@@ -16,12 +16,12 @@ use crate::sorted::in_order;
 use crate::trainer_state::{self, Seen};
 use crate::{data_set, event_file, json_line, wandb_run};
 
-/// The longest file that is read from its beginning each time.
+/// The longest file that is read from its beginning each time, in bytes.
 const MOST_BYTES: u64 = 16 << 20;
-/// Words of the names of `.jsonl` and `.json` files that hold metrics; others hold samples and predictions.
+/// Words in the names of `.jsonl` and `.json` files with metrics. Other such files hold samples and predictions.
 const OF_METRICS: [&str; 7] = ["metric", "metrics", "log", "logs", "history", "progress", "scalars"];
 
-/// Words of the names of folders that have a number, where others are beside them.
+/// Words in the names of numbered folders that have others beside them.
 const OF_MANY: [&str; 9] = ["fold", "epoch", "step", "iter", "iteration", "checkpoint", "ckpt", "seed", "run"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +29,7 @@ enum Format {
     EventFile,
     WandbRun,
     Csv,
-    /// Rows where the first line names the metric, as Keras's CSVLogger writes them to `training.log`.
+    /// A log whose first line may name the metric as a column, as Keras's CSVLogger writes `training.log`.
     Log,
     JsonLines,
     /// JSON lines, as Detectron2 and MMEngine write them, or one document.
@@ -37,41 +37,42 @@ enum Format {
     TrainerState,
 }
 
-/// A file in which metrics are logged, and how far it is read.
+/// A file in which metrics are logged, and the position up to which it has been read.
 #[derive(Debug, Clone)]
 pub struct LogFile {
     format: Format,
-    /// Bytes that are read, of a file of records.
+    /// The bytes of a file of records that have been read.
     offset: u64,
     is_broken: bool,
-    /// How far it is read, of a file of rows.
+    /// The position in a file of rows.
     rows: Rows,
-    /// Those of a table.
+    /// The columns of a table.
     columns: Columns,
     document: Document,
-    /// The data set that its folder is named after, as Keras does for its event files.
+    /// The data set that its folder is named after, as in Keras's event files.
     set: Option<&'static str>,
 }
 
-/// What the files of one trial have in common.
+/// The state that the files of one trial share.
 #[derive(Debug)]
 pub struct Shared {
     seen: Seen,
     same: SameRows,
     named: Named,
-    /// Seconds since 1970: what was logged before is recorded already, or another trial's.
+    /// Seconds since 1970. Earlier values have been recorded already, or belong to another trial.
     since: f64,
 }
 
 impl Shared {
-    /// For what is logged after `since`, in seconds since 1970. `named` is the metric that the sweep file names.
+    /// Returns the state for values that are logged after `since`, in seconds since 1970. `named` is the metric that
+    /// the sweep file names.
     pub fn new(since: f64, named: Option<String>) -> Self {
         Self { seen: Seen::default(), same: SameRows::default(), named: Named::new(named), since }
     }
 }
 
 impl LogFile {
-    /// A file that has not been read yet; `None` where its name is none of a log of metrics.
+    /// Returns a file that has not been read yet; `None` if its name is not that of a log of metrics.
     pub fn named(path: &Path) -> Option<Self> {
         let name = path.file_name()?.to_str()?;
         let is_json_lines = || path.extension() == Some(OsStr::new("jsonl")) && is_of_metrics(path);
@@ -91,10 +92,10 @@ impl LogFile {
         Some(Self { format, offset: 0, is_broken: false, rows, columns, document, set })
     }
 
-    /// The next part of what is new in it.
+    /// Returns the next new part of the file.
     ///
     /// # Errors
-    /// Where it cannot be read.
+    /// If the file cannot be read.
     pub fn read(&mut self, file: impl io::Read + Seek, when: Read, shared: &mut Shared) -> io::Result<Found> {
         if self.is_broken {
             return Ok(Found::default());
@@ -110,7 +111,8 @@ impl LogFile {
         }
         let mut found = match self.format {
             Format::Log => Found::default(),
-            // Each value has its time, and one may have been logged shortly before the attempt before was lost.
+            // Each value in these formats has its time, and an earlier attempt may have logged one shortly before it
+            // was lost.
             Format::EventFile | Format::WandbRun if when == Read::Before => Found::default(),
             Format::EventFile => self.part(|offset| event_file::read(&mut file, offset, shared.since))?,
             Format::WandbRun => self.part(|offset| wandb_run::read(&mut file, offset, shared.since))?,
@@ -153,7 +155,7 @@ impl LogFile {
         Ok(found)
     }
 
-    /// What of it was not read: a clause.
+    /// Returns what has not been read in it, as a clause for a message.
     pub fn unread(&self) -> Option<&'static str> {
         let too_long = "lines of more than 256 KiB are not read";
         if self.is_broken {
@@ -163,7 +165,7 @@ impl LogFile {
         }
     }
 
-    /// Whether it is JSON or a log, and nothing in it has a form that is read.
+    /// Whether it is JSON or a log, and has no content in a known form.
     pub fn is_of_other_form(&self) -> bool {
         self.format == Format::Log || (self.format == Format::Json && !self.document.has_found())
     }
@@ -175,12 +177,13 @@ impl LogFile {
     }
 }
 
-/// Whether a file may have JSON lines though it is named as a text: DETR, and what is built on it, writes `log.txt`.
+/// Whether a file may have JSON lines although it is named like a text: DETR and its derivatives write `log.txt`.
 fn is_text(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ["json", "txt", "log"].iter().any(|known| ending == *known))
 }
 
-/// Whether others of its kind may be beside a file, such as those of other epochs: which of them counts is not known.
+/// Whether similar files, such as those of other epochs, may be beside a file, so that it is not known which one
+/// counts.
 fn has_number(path: &Path) -> bool {
     let has_digit = |name: &OsStr| name.as_encoded_bytes().iter().any(u8::is_ascii_digit);
     let folder = folders(path).find(|folder| data_set::short(folder).is_none());
@@ -188,7 +191,7 @@ fn has_number(path: &Path) -> bool {
         || folder.is_some_and(|folder| has_digit(folder.as_ref()) && is_of_many(folder))
 }
 
-/// The names of the folders around a file, from the inside.
+/// Returns the names of the folders around a file, the innermost first.
 fn folders(path: &Path) -> impl Iterator<Item = &str> {
     path.ancestors().skip(1).filter_map(|folder| folder.file_name()?.to_str())
 }
@@ -295,7 +298,7 @@ mod tests {
         assert_eq!(read(&mut found, whole.as_bytes(), Read::During), []);
         assert_eq!(read(&mut found, whole.as_bytes(), Read::Last), [(0.5, Source::Found), (0.75, Source::Found)]);
 
-        // Of an attempt before; then it is written from its beginning again.
+        // The file of an earlier attempt is rewritten from its beginning.
         let mut old = LogFile::named(Path::new("metrics.jsonl")).unwrap();
         let (one, two) = ("{\"acc\": 0.5}\n", "{\"acc\": 0.75}\n");
         assert_eq!(read(&mut old, one.as_bytes(), Read::Before), []);
@@ -313,20 +316,20 @@ mod tests {
         let (header, more) = ("epoch,acc", "epoch,loss,acc");
         type Looks = &'static [(&'static [&'static str], &'static [f64])];
         let looks: [Looks; 8] = [
-            // A later attempt begins it again, and is further than the one before at the first look.
+            // A later attempt rewrites it, and has more rows at the first look.
             &[(&["1,0.1", "2,0.2"], &[0.1, 0.2]), (&["3,0.3", "4,0.4", "5,0.5"], &[0.3, 0.4, 0.5])],
-            // It goes on from a checkpoint, after the rows that are older.
+            // The attempt goes on from a checkpoint, and appends after older rows.
             &[
                 (&["1,0.1", "2,0.2", "3,0.3"], &[0.1, 0.2, 0.3]),
                 (&["1,0.1", "2,0.25", "3,0.35", "4,0.4"], &[0.25, 0.35, 0.4]),
             ],
-            // Each look meets it while it is written as a whole.
+            // Each look finds the file while it is being rewritten.
             &[(&["1,0.1", "2,0.2"], &[0.1, 0.2]), (&["1,0.1"], &[]), (&["1,0.1", "2,0.2", "3,0.3"], &[0.3])],
             &[(&["1,0.1"], &[0.1]), (&[], &[]), (&["1,0.1", "2,0.2"], &[0.2])],
             // The last row changes, or gets its value later.
             &[(&["1,0.1", "2,0.2"], &[0.1, 0.2]), (&["1,0.1", "2,0.25"], &[0.25]), (&["1,0.1", "2,0.25", "3,"], &[])],
             &[(&["1,0.1", "2,"], &[0.1]), (&["1,0.1", "2,0.2"], &[0.2])],
-            // It has one row.
+            // The file always has one row.
             &[(&["1,0.1"], &[0.1]), (&["2,0.1"], &[0.1]), (&["3,0.3"], &[0.3])],
             &[(&["1,0.1"], &[0.1]), (&["1,0.2"], &[0.2])],
         ];
@@ -340,7 +343,7 @@ mod tests {
                 assert_eq!(found, *expected, "look {number} of {looks:?}");
             }
         }
-        // With further columns, as Stable Baselines and Lightning write it.
+        // Stable Baselines and Lightning rewrite the file with more columns.
         let mut log = LogFile::named(Path::new("progress.csv")).unwrap();
         read(&mut log, file(&[header, "1,0.1"]).as_bytes(), Read::Before);
         let wider = file(&[more, "1,,0.1", "2,9,0.2"]);
@@ -383,7 +386,7 @@ mod tests {
         for path in ["metrics_epoch_9.json", "log_0.txt", "20261128_1305.json", "ckpt/epoch_10/metrics.json"] {
             assert!(!is_log(path), "{path}");
         }
-        // One of many, as its folder says. A number alone may be that of a version or a time.
+        // The folder may show that the file is one of many. A number alone may be a version or a time.
         for path in ["version_0/metrics.json", "runs/metrics.json", "fold_0/20261128_130501.json", "exp_3/log.txt"] {
             assert!(is_log(path), "{path}");
         }

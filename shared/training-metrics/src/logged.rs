@@ -1,4 +1,4 @@
-//! What was logged together.
+//! Values that were logged together.
 
 use serde::{Deserialize, Serialize};
 use spotsweep_protocol::metric::{Source, metric_name};
@@ -8,31 +8,31 @@ use spotsweep_protocol::metric::{Source, metric_name};
 pub struct Value {
     /// The metric's name, as the training chose it.
     pub name: String,
-    /// NaN and infinity are values too: they show that a training has diverged.
+    /// The value. NaN and infinity are values too: they show that a training has diverged.
     #[serde(with = "spotsweep_protocol::number")]
     pub value: f64,
-    /// Where it stood.
+    /// The kind of place in which the value was found.
     pub source: Source,
 }
 
 /// Values that were logged together.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Logged {
-    /// Steps or epochs, as the training counts them.
+    /// The steps or epochs, as the training counts them.
     #[serde(with = "spotsweep_protocol::number::optional")]
     pub step: Option<f64>,
-    /// Values in the order in which they stand.
+    /// The values in the order of the text.
     pub values: Vec<Value>,
-    /// When they were logged, in seconds since 1970, where they say so.
+    /// The time of logging in seconds since 1970, if it is stated.
     #[serde(with = "spotsweep_protocol::number::optional")]
     pub time: Option<f64>,
-    /// The stream or file in which they stood: one number for each.
+    /// The stream or file of the values, as a number that no other has.
     pub origin: u64,
 }
 
 impl Logged {
     pub(crate) fn add(&mut self, name: &str, value: f64, source: Source) {
-        // Here and nowhere else, so that the record, the reports and everything after them have the same names.
+        // Names are changed here and nowhere else, so that the record and all reports have the same ones.
         self.values.push(Value { name: metric_name(name).into_owned(), value, source });
     }
 }

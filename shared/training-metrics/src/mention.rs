@@ -1,12 +1,12 @@
-//! Files of kinds that are not read, which have the metric that the sweep file names all the same.
+//! Finds the named metric in files of kinds that are not read.
 
 use std::path::Path;
 
 use crate::names::is_same;
 
-/// Endings of files that training scripts write values into.
+/// Endings of files into which training scripts write values.
 const ENDINGS: [&str; 6] = ["csv", "tsv", "json", "jsonl", "txt", "log"];
-/// So much of such a file is looked at, in bytes.
+/// The bytes of such a file that are searched.
 pub const MENTION_BYTES: u64 = 4096;
 
 /// Whether a file may have values of metrics, by its name.
@@ -14,7 +14,7 @@ pub fn may_have_metrics(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ENDINGS.iter().any(|known| ending.eq_ignore_ascii_case(known)))
 }
 
-/// Whether the beginning of a file has this metric's name: as a column's, or a member's.
+/// Whether the beginning of a file has this metric's name, as the name of a column or of a member.
 pub fn mentions(beginning: &[u8], named: &str) -> bool {
     let text = String::from_utf8_lossy(beginning);
     let mut words = text.split(['\n', '\r', '\t', ',', ';', ':', '=', '"', '\'', '{', '}']).map(str::trim);

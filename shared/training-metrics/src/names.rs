@@ -1,4 +1,4 @@
-//! Whether two names mean the same metric.
+//! Compares names of metrics.
 
 use spotsweep_protocol::metric::Source;
 
@@ -8,11 +8,11 @@ use crate::logged::Logged;
 /// Marks between the words of a name.
 const MARKS: [char; 6] = [' ', '_', '-', '/', '.', ':'];
 
-/// The metric that the sweep file names, as it is looked for.
+/// The metric that the sweep file names.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Named {
     name: Option<String>,
-    /// Whether it has been found as it is spelt in the file: another spelling is another metric from then on.
+    /// Whether the metric has been found in the sweep file's spelling. From then on another spelling is another metric.
     is_exact: bool,
 }
 
@@ -25,12 +25,13 @@ impl Named {
         self.name.as_deref()
     }
 
-    /// Whether a name means it.
+    /// Whether a name means this metric.
     pub(crate) fn is(&self, name: &str) -> bool {
         self.name().is_some_and(|named| is_same(name, named))
     }
 
-    /// Values of this data set, whose names do not say so: `validation/epoch_accuracy` may be `epoch_accuracy` of it.
+    /// Adds the data set to names that do not state it: `epoch_accuracy` of `validation` may be
+    /// `validation/epoch_accuracy`.
     pub(crate) fn in_set(&self, set: &str, found: &mut Logged) {
         for value in found.values.iter_mut().filter(|value| !data_set::is_of_own(&value.name, set)) {
             if let Some(named) = self.name().filter(|named| is_of(set, &value.name, named)) {
@@ -41,7 +42,7 @@ impl Named {
         }
     }
 
-    /// Gives it the file's spelling wherever it was found by another one.
+    /// Replaces other spellings of the metric by that of the sweep file.
     pub(crate) fn spell(&mut self, found: &mut Logged) {
         let Some(named) = &self.name else { return };
         self.is_exact |= found.values.iter().any(|value| value.name == *named);
@@ -54,12 +55,12 @@ impl Named {
     }
 }
 
-/// Characters that make no difference between two names are the same.
+/// Maps characters that make no difference between two names to the same one.
 pub(crate) fn fold(c: char) -> char {
     if MARKS.contains(&c) { '_' } else { c.to_ascii_lowercase() }
 }
 
-/// Whether two names have the same words. Capitals, marks, and short and long words for a data set make no difference:
+/// Whether two names have the same words. Capitals, marks, and short or long words for a data set make no difference:
 /// `val_acc`, `Val Acc`, `validation/acc`.
 pub(crate) fn is_same(name: &str, named: &str) -> bool {
     let is_equal = |one: &str, other: &str| words(one).eq(words(other)) && words(one).next().is_some();
@@ -75,7 +76,7 @@ pub(crate) fn is_of(set: &str, name: &str, named: &str) -> bool {
     data_set::split(named).is_some_and(|(short, rest)| short == set && is_same(rest, name))
 }
 
-/// The characters of a name, folded, with one mark between two words.
+/// Returns the characters of a name, folded, with one mark between two words.
 fn words(name: &str) -> impl Iterator<Item = char> {
     let mut is_after_mark = false;
     let folded = name.trim_matches(MARKS).chars().map(fold);
@@ -85,8 +86,8 @@ fn words(name: &str) -> impl Iterator<Item = char> {
     })
 }
 
-/// What is before `name`, where a text ends with exactly this name, or with the same words in capitals or with other
-/// marks between them (`Test accuracy` for `test_accuracy`), and it is not a part of a longer word.
+/// Returns the text before `name`, if a text ends with this name and it is not a part of a longer word. Capitals and
+/// the marks between words may differ (`Test accuracy` for `test_accuracy`).
 pub(crate) fn before_name<'a>(left: &'a str, name: &str) -> Option<&'a str> {
     let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '/' | '.');
     let left = left.trim_end();

@@ -1,13 +1,13 @@
-//! Numbers in text for people.
+//! Reads numbers in text for people.
 
-/// Kinds of objects that a script prints around a number: `tensor(0.25, grad_fn=…)`, `np.float64(0.9)`,
-/// `Array(0.875, dtype=float32)`. The last word of the object's name has one of these in it.
+/// Kinds of objects that a script prints around a number: `tensor(0.25, grad_fn=…)`, `np.float64(0.9)`, `Array(0.875,
+/// dtype=float32)`. The last word of the object's name contains one of these.
 const KINDS: [&str; 5] = ["array", "tensor", "float", "double", "decimal"];
-/// Before the number in what such an object says of itself: `<tf.Tensor: shape=(), dtype=float32, numpy=0.25>`.
+/// The text before the number in the description of such an object: `<tf.Tensor: shape=(), dtype=float32, numpy=0.25>`.
 const CONTENTS: [&str; 2] = ["numpy=", "value="];
-/// So much of that is looked at, in bytes.
+/// The bytes of such a description that are searched.
 const MOST_OF_SELF: usize = 200;
-/// Units that make a number a duration, a rate, a size or a count.
+/// Units of durations, rates, sizes and counts.
 const UNITS: [&str; 25] = [
     "s", "sec", "secs", "second", "seconds", "ms", "us", "ns", "min", "mins", "minute", "minutes", "h", "hr", "hrs",
     "hour", "hours", "days", "it/s", "s/it", "MB", "GB", "K", "M", "B",
@@ -24,17 +24,17 @@ const LONGEST_ELEMENT: usize = 64;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Number {
     pub(crate) value: f64,
-    /// Whether it has neither a point, an exponent, a per cent sign nor a denominator: it may be a count, a port, a
-    /// number of parameters.
+    /// Whether it has no point, exponent, per cent sign or denominator. Then it may be a count, a port, or a number of
+    /// parameters.
     pub(crate) is_whole: bool,
 }
 
-/// The number that a text begins with. None where a part of a longer word begins like a number (`10.0.0.1`,
-/// `2024-03-04`, `12:30`), for durations and rates (`0.44s`, `3 ms`, `5.2 it/s`), and for lists (`1,2`).
+/// Returns the number that a text begins with. `None` for a part of a longer word (`10.0.0.1`, `2024-03-04`, `12:30`),
+/// for durations and rates (`0.44s`, `3 ms`, `5.2 it/s`), and for lists (`1,2`).
 pub(crate) fn leading(text: &str) -> Option<Number> {
     let mut text = text.trim_start();
     let mut is_wrapped = false;
-    // A loop: a line may have thousands of them.
+    // This is a loop and no recursion, because a line may have thousands of wrappers.
     while let Some(inner) = within(text) {
         (text, is_wrapped) = (inner.trim_start(), true);
         text = text.strip_prefix(['\'', '"']).unwrap_or(text);
@@ -46,7 +46,7 @@ pub(crate) fn leading(text: &str) -> Option<Number> {
     bare(text).map(|number| Number { is_whole: number.is_whole && !is_wrapped, ..number })
 }
 
-/// What is in the object that a text begins with, where that is a number for its script.
+/// Returns the content of the object that a text begins with, if the script means a number by it.
 fn within(text: &str) -> Option<&str> {
     let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '.')))?;
     let inner = text[end..].strip_prefix('(')?;
@@ -55,8 +55,8 @@ fn within(text: &str) -> Option<&str> {
     (KINDS.iter().any(|known| kind.contains(known)) || is_integer()).then_some(inner)
 }
 
-/// The number that a text begins with, with a unit of time or a rate behind it too: of the metric that the sweep file
-/// names. `None` where the unit may multiply it (`1.2 K`), or belongs to a part of a duration (`1m 30s`).
+/// Returns the number that a text begins with, which may have a unit of time or a rate. For the named metric. `None` if
+/// the unit may multiply the number (`1.2 K`), or belongs to a part of a duration (`1m 30s`).
 pub(crate) fn measured(text: &str) -> Option<Number> {
     leading(text).or_else(|| {
         let (number, rest) = with_unit(text.trim_start())?;
@@ -64,13 +64,13 @@ pub(crate) fn measured(text: &str) -> Option<Number> {
     })
 }
 
-/// The same of the value of an object's member, which may be a number in quotes.
+/// Reads the value of an object's member like [`measured`]. It may be a number in quotes.
 pub(crate) fn of_member(text: &str) -> Option<f64> {
     let text = text.trim_start();
     measured(text.strip_prefix(['\'', '"']).unwrap_or(text)).map(|number| number.value)
 }
 
-/// A number and its unit, and what follows them.
+/// Returns a number with its unit, and the text after them.
 fn with_unit(text: &str) -> Option<(Number, &str)> {
     let inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '+' | '-' | '.');
     let word = &text[..text.find(|c| !inner(c)).unwrap_or(text.len())];
@@ -84,15 +84,15 @@ fn with_unit(text: &str) -> Option<(Number, &str)> {
     (is_unit && is_end).then_some((Number { value, is_whole: false }, rest))
 }
 
-/// The first bytes of a text, up to so many.
+/// Returns at most the first `bytes` bytes of a text.
 fn first(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
 }
 
-/// The same of a text without wrappers.
+/// Returns the number that a text without wrappers begins with.
 fn bare(text: &str) -> Option<Number> {
     if let Some((element, _)) = text.strip_prefix('[').and_then(|inner| first(inner, LONGEST_ELEMENT).split_once(']')) {
-        // An array of one element, as NumPy shows it: `[21.]`, or a list: `[np.float32(0.5)]`.
+        // NumPy prints an array of one element as `[21.]`, and a list as `[np.float32(0.5)]`.
         let element = element.trim();
         let number = || within(element).and_then(|inner| inner.strip_suffix(')')).unwrap_or(element).parse().ok();
         let value = number().filter(|_| element.contains('.'))?;
@@ -102,7 +102,7 @@ fn bare(text: &str) -> Option<Number> {
     let rest = text.trim_start_matches(inner);
     let word = &text[..text.len() - rest.len()];
     let (word, rest) = with_thousands(word, rest)?;
-    // `0.75+-0.02` and `0.75+/-0.02` have a deviation behind the number.
+    // In `0.75+-0.02` and `0.75+/-0.02` a deviation follows the number.
     let word = word.split_once("+-").map_or(word.as_str(), |(value, _)| value);
     let (word, rest) = word.strip_suffix('+').zip(rest.strip_prefix("/-")).unwrap_or((word, rest));
     let value: f64 = word.trim_end_matches('.').parse().ok().or_else(|| single_precision(word))?;
@@ -120,13 +120,13 @@ fn bare(text: &str) -> Option<Number> {
     Some(Number { value, is_whole: whole && !rest.starts_with('%') })
 }
 
-/// Julia's numbers of 32 bits: `0.25f0`.
+/// Reads Julia's numbers of 32 bits: `0.25f0`.
 fn single_precision(word: &str) -> Option<f64> {
     let (number, exponent) = word.split_once('f').filter(|(number, _)| number.contains('.'))?;
     format!("{number}e{exponent}").parse().ok()
 }
 
-/// `1,234.5` is one number with groups of three digits; another comma before a digit makes a list.
+/// Reads `1,234.5` as one number with groups of three digits. Any other comma before a digit makes a list.
 fn with_thousands<'a>(word: &str, mut rest: &'a str) -> Option<(String, &'a str)> {
     let is_digit = |c: char| c.is_ascii_digit();
     let digits = |text: &str| text.find(|c| !is_digit(c)).unwrap_or(text.len());

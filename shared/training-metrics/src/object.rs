@@ -1,5 +1,5 @@
-//! Objects in lines: JSON behind a prefix, and dictionaries as Python prints them, such as the lines of Hugging Face's
-//! Trainer: `{'loss': 0.69, 'epoch': 1.0}`.
+//! Reads objects in lines: JSON behind a prefix, and dictionaries as Python prints them, such as the lines of Hugging
+//! Face's Trainer: `{'loss': 0.69, 'epoch': 1.0}`.
 
 use std::ops::Range;
 
@@ -9,21 +9,21 @@ use crate::data_set;
 use crate::logged::Logged;
 use crate::names::Named;
 
-/// Objects within each other that are looked into, and the longest name there, in bytes.
+/// The deepest nesting of objects that is read, and the longest name in them, in bytes.
 const MOST_DEPTH: usize = 8;
 const MOST_NAME_BYTES: usize = 256;
 
-/// Goes through the text of an object, which may have several lines. Brackets and quotes are enough to do so: it need be
-/// neither valid JSON nor valid Python.
+/// Scans the text of an object, which may have several lines. It only follows brackets and quotes, so the text need not
+/// be valid JSON or Python.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Scanner {
     open: Vec<Open>,
 }
 
-/// What has begun and not ended.
+/// A bracket that has been opened and not closed.
 #[derive(Debug, Clone)]
 enum Open {
-    /// With the name of its newest member.
+    /// An object, with the name of its newest member.
     Object(String),
     List,
 }
@@ -38,8 +38,8 @@ impl Open {
 }
 
 impl Scanner {
-    /// Takes a text in. Where the outermost object ends in it, that is where. `take` gets each member: the names of the
-    /// objects around it, its own name last, and the text that its value begins.
+    /// Scans a text, and returns where the outermost object ends in it. `take` gets each member: the names of the
+    /// objects around it with its own name last, and the text that its value begins.
     pub(crate) fn scan(&mut self, text: &str, mut take: impl FnMut(&[&str], &str)) -> Option<usize> {
         let mut at = 0;
         while let Some(byte) = text.as_bytes().get(at) {
@@ -74,13 +74,13 @@ impl Scanner {
         if self.open.len() > MOST_DEPTH {
             return;
         }
-        // Members of what is in a list are of one of many.
+        // Members of objects in a list belong to one of many.
         if let Some(names) = self.open.iter().map(Open::name).collect::<Option<Vec<_>>>() {
             take(&names, value);
         }
     }
 
-    /// Whether a line may go on with what is open: it begins as a member, an element or an end does.
+    /// Whether a line may continue what is open, because it begins like a member, an element or an end.
     pub(crate) fn may_go_on(&self, line: &str) -> bool {
         let line = line.trim_start();
         let is_in_list = matches!(self.open.last(), Some(Open::List));
@@ -89,7 +89,7 @@ impl Scanner {
     }
 }
 
-/// Bytes before the quote that ends a text.
+/// Returns the number of bytes before the quote that ends a text.
 fn quoted_length(text: &str, quote: u8) -> Option<usize> {
     let mut is_escaped = false;
     text.bytes().position(|byte| {
@@ -99,19 +99,19 @@ fn quoted_length(text: &str, quote: u8) -> Option<usize> {
     })
 }
 
-/// The letters that a member's value begins with, in quotes or not.
+/// Returns the letters that a member's value begins with, in quotes or not.
 pub(crate) fn word(value: &str) -> &str {
     let value = value.trim_start().trim_start_matches(['"', '\'']);
     &value[..value.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(value.len())]
 }
 
-/// Where the first object begins in a text: a brace, with the quote of a name behind it.
+/// Returns where the first object begins in a text: a brace that is followed by the quote of a name.
 pub(crate) fn start(text: &str) -> Option<usize> {
     let is_start = |at: &usize| text[at + 1..].trim_start_matches(' ').starts_with(['"', '\'']);
     text.match_indices('{').map(|(at, _)| at).find(is_start)
 }
 
-/// Where objects are in a text. The last one may have no end.
+/// Returns the ranges of the objects in a text. The last one may have no end.
 pub(crate) fn all(text: &str) -> Vec<Range<usize>> {
     let (mut found, mut end) = (Vec::new(), 0);
     while let Some(start) = start(&text[end..]).map(|at| end + at) {
@@ -121,16 +121,16 @@ pub(crate) fn all(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// How the metric that the sweep file names is found in an object: the fewer objects are around it, the better.
+/// The named metric in an object. Values with fewer objects around them take precedence.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Nested {
     depth: usize,
-    /// With whether they are less reliable, as those of the training data are.
+    /// The values, and whether they are less reliable, as those of the training data are.
     values: Vec<(f64, bool)>,
 }
 
 impl Nested {
-    /// Takes a member in, if it is that metric: `acc`, or `acc` in `val` for `val_acc`.
+    /// Adds a member if it is the named metric: `acc`, or `acc` in `val` for `val_acc`.
     pub(crate) fn take(&mut self, names: &[&str], value: Option<f64>, named: &Named) {
         let first = || (0..names.len()).rev().find(|first| named.is(&names[*first..].join("/")));
         let is_better = self.values.is_empty() || names.len() <= self.depth;
@@ -141,13 +141,14 @@ impl Nested {
             self.values.clear();
         }
         self.depth = names.len();
-        // What is around its name: the name itself may be that of the training data, or of the best epoch.
+        // Only the text around the name counts, because the name itself may be that of the training data or of the best
+        // epoch.
         let is_own = |set| named.name().is_some_and(|name| data_set::is_of_own(name, set));
         let mut around = names[..first].iter().filter_map(|name| data_set::in_words(name));
         self.values.push((value, around.any(|set| data_set::is_less_reliable(set) && !is_own(set))));
     }
 
-    /// Adds its values under this name. `set` is the data set that the whole object gives.
+    /// Adds the values under the named metric's name. `set` is the data set that the whole object states.
     pub(crate) fn add(&self, found: &mut Logged, named: &Named, source: Source, set: Option<&str>) {
         let (Some(name), mut own) = (named.name(), Logged::default()) else { return };
         for (value, is_less_reliable) in &self.values {

@@ -1,24 +1,24 @@
-//! What is new in a file that is read in pieces.
+//! The new content of a file that is read in pieces.
 
 use serde::{Deserialize, Serialize};
 
 use crate::logged::Logged;
 
-/// So much of a file is read and held at once.
+/// The bytes of a file that are read and held at once.
 pub(crate) const PIECE_BYTES: u64 = 256 * 1024;
 
-/// When a file is looked at.
+/// The time at which a file is read, relative to the training.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Read {
-    /// Before the training starts: what is there was logged before.
+    /// Before the training starts. All content was logged earlier.
     Before,
-    /// While it runs.
+    /// While the training runs.
     During,
-    /// After its end.
+    /// After the end of the training.
     Last,
 }
 
-/// What is new in a file: a part of it, so that what is held does not grow with the file.
+/// A part of the new content of a file. Reading in parts bounds the memory, however long the file is.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Found {
     /// What was logged together, in the order of the file.
@@ -27,14 +27,12 @@ pub struct Found {
     pub has_more: bool,
 }
 
-/// What is new in a file of records.
+/// A part of the new content of a file of records.
 #[derive(Debug)]
 pub(crate) struct Part {
     pub(crate) found: Vec<Logged>,
-    /// Bytes that are read.
     pub(crate) offset: u64,
-    /// Whether a checksum does not fit: nothing after it can be read.
+    /// Whether a checksum is wrong. Nothing after it can be read.
     pub(crate) is_broken: bool,
-    /// Whether more follows.
     pub(crate) has_more: bool,
 }

@@ -1,4 +1,4 @@
-//! Files with a row on each line, which are read piece by piece. A line that is longer than a piece is passed over.
+//! Reads files with a row on each line, piece by piece. A line that is longer than a piece is skipped.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -10,22 +10,22 @@ use crate::logged::{Logged, Value};
 use crate::part::{Found, PIECE_BYTES, Read as When};
 use crate::sorted::Order;
 
-/// So much of what is read is compared at each look.
+/// The bytes at the end of what has been read that are compared at each look.
 const TAIL_BYTES: u64 = 256;
-/// Lines by which a file is known that was written again.
+/// The most lines that are remembered to recognise a file that was rewritten.
 const MOST_KNOWN: usize = 16_384;
-/// Rows by which it is known where its columns have changed, and values of each.
+/// The most rows, and values of each, that are remembered to recognise a file whose columns have changed.
 const MOST_ROWS: usize = 4;
 const MOST_VALUES: usize = 64;
 
-/// How far a file of rows is read. Of the rows themselves, only the first few and the last one are kept.
+/// The position up to which a file of rows has been read. Only the first few rows and the last one are kept.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Rows {
-    /// Bytes of lines that were there before the training, or are handed over.
+    /// The bytes of lines that were there before the training or have been returned.
     offset: u64,
-    /// How many lines these are.
+    /// The number of these lines.
     lines: u64,
-    /// The end of them: where it differs, the file was written again.
+    /// The end of these lines. If it differs, the file was rewritten.
     tail: Vec<u8>,
     /// The hashes of the first lines.
     known: Vec<u64>,
@@ -33,33 +33,33 @@ pub(crate) struct Rows {
     head: Vec<Logged>,
     /// The last row.
     last: Option<Logged>,
-    /// Whether the line at `offset` is too long, and passed over.
+    /// Whether the line at `offset` is too long and is skipped.
     within_line: bool,
-    /// Whether one was passed over.
+    /// Whether a line has been skipped.
     has_passed_over: bool,
-    /// The file at the first look during the training: who appends to it is the training.
+    /// The file at the first look during the training. If the file has grown at a later look, the training writes it.
     first: Option<First>,
-    /// Whether the training has appended to the file, or lines of an attempt before are in it.
+    /// Whether the training has appended to the file, or the file has lines of an earlier attempt.
     is_own: bool,
-    /// The order of the rows that were handed over last.
+    /// The order of the rows that were returned last.
     order: Order,
 }
 
 /// A file at one look.
 #[derive(Debug, Clone)]
 struct First {
-    /// Bytes of whole lines.
+    /// The bytes of whole lines.
     bytes: u64,
-    /// The hashes of these lines, of a file of one piece.
+    /// The hashes of these lines, if the file is one piece.
     lines: Vec<u64>,
 }
 
-/// What finds the rows in whole lines. The second argument is whether these are the first of the file.
+/// Finds the rows in whole lines. The second argument is whether the lines begin the file.
 pub(crate) type Parse<'a> = dyn FnMut(&str, bool) -> Vec<Logged> + 'a;
 
 impl Rows {
-    /// The next rows that are new. What lies there at the first look may be another program's file: it waits until the
-    /// training appends to it, or has ended.
+    /// Returns the next new rows. Rows at the first look may belong to another program's file. So they wait until the
+    /// training appends to it or has ended.
     pub(crate) fn read(
         &mut self,
         file: &mut (impl Read + Seek),
@@ -92,7 +92,7 @@ impl Rows {
         if !self.is_own && when == When::During {
             return Ok(Found::default());
         }
-        // What is handed over for the first time may have been sorted since the first look.
+        // Rows that are returned for the first time may have been sorted since the first look.
         if self.offset == 0
             && self.order == Order::Appended
             && let Some([old, new]) = among(file, whole, &first.lines)?
@@ -118,7 +118,7 @@ impl Rows {
         Ok(Found { logged, has_more: self.offset < end })
     }
 
-    /// The order of the rows that were handed over last.
+    /// Returns the order of the rows that were returned last.
     pub(crate) fn order(&self) -> Order {
         self.order
     }
@@ -128,15 +128,15 @@ impl Rows {
         self.has_passed_over
     }
 
-    /// Whether what was read is no longer what it was.
+    /// Whether the content that was read has changed.
     fn is_rewritten(&self, file: &mut (impl Read + Seek)) -> io::Result<bool> {
         let start = self.offset - self.tail.len() as u64;
         Ok(read_at(file, start, self.tail.len() as u64)? != self.tail)
     }
 
-    /// Goes on in a file that was written again, after the lines that are the same. Where none is, its columns may have
-    /// changed: if its first rows have the values that they had, it goes on after as many lines as were read. All other
-    /// rows are new. If others lie among all of the lines that were read, only these are new.
+    /// Goes on in a file that was rewritten, after the unchanged lines. If none is unchanged, the columns may have
+    /// changed: if the first rows still have their values, it skips as many lines as were read. All other rows are new.
+    /// If new lines are inserted among the lines that were read, only these are new.
     fn find_again(&mut self, file: &mut (impl Read + Seek), whole: u64, parse: &mut Parse<'_>) -> io::Result<Again> {
         let before = std::mem::take(self);
         let (same, is_all) = before.same_lines(file, whole)?;
@@ -168,7 +168,7 @@ impl Rows {
         Ok(Again::Found(before.last.filter(|_| same + 1 == before.lines)))
     }
 
-    /// How many of the first lines are what they were, and whether the file has no others.
+    /// Returns how many of the first lines are unchanged, and whether the file has no others.
     fn same_lines(&self, file: &mut (impl Read + Seek), whole: u64) -> io::Result<(u64, bool)> {
         let mut other = Self::default();
         let same = loop {
@@ -181,7 +181,7 @@ impl Rows {
         Ok((same as u64, same as u64 == other.lines && other.offset >= whole))
     }
 
-    /// Passes over so many lines before `end`. They are parsed: they may name the columns.
+    /// Skips the given number of lines before `end`. They are parsed, because they may name the columns.
     fn pass_over(
         &mut self,
         file: &mut (impl Read + Seek),
@@ -195,7 +195,7 @@ impl Rows {
         Ok(())
     }
 
-    /// The rows of the next piece before `end`, of `most` lines at most.
+    /// Returns the rows of the next piece before `end`, at most `most` lines.
     fn rows(
         &mut self,
         file: &mut (impl Read + Seek),
@@ -212,7 +212,7 @@ impl Rows {
         Ok(rows)
     }
 
-    /// The next piece before `end`, of whole lines: of `most` at most.
+    /// Returns the next piece before `end`: whole lines, at most `most`.
     fn next(&mut self, file: &mut (impl Read + Seek), end: u64, most: u64) -> io::Result<Vec<u8>> {
         let mut piece = read_at(file, self.offset, PIECE_BYTES.min(end.saturating_sub(self.offset)))?;
         let is_last = self.offset + piece.len() as u64 >= end;
@@ -221,7 +221,7 @@ impl Rows {
         let (count, cut) = ends().fold((0, None), |(count, _), end| (count + 1, Some(end)));
         let is_whole = is_last && (count as usize) < most;
         let length = if is_whole { piece.len() } else { cut.unwrap_or(piece.len()) };
-        // A line without an end, at the end of the file or longer than a piece.
+        // The line has no end, at the end of the file or because it is longer than a piece.
         let is_open = length > 0 && piece[length - 1] != b'\n';
         piece.truncate(length);
         let missing = MOST_KNOWN.saturating_sub(self.known.len());
@@ -243,23 +243,23 @@ impl Rows {
     }
 }
 
-/// Where a file that was written again goes on.
+/// The position at which a rewritten file goes on.
 enum Again {
-    /// After the lines that are known. The first line after them was this row, if it was the last one.
+    /// After the known lines. The first line after them was this row, if it was the last one.
     Found(Option<Logged>),
-    /// These lines lie among all that are known.
+    /// These lines are inserted among all the known ones.
     Sorted(String),
-    /// It is being written: all that it has is known, and it had more.
+    /// The file is still being rewritten: it has only known lines, and fewer than before.
     NotYet,
 }
 
-/// The hashes of the lines of a file of one piece; of a longer one none.
+/// Returns the hashes of the lines of a file of one piece; none for a longer file.
 fn lines_of(file: &mut (impl Read + Seek), whole: u64) -> io::Result<Vec<u64>> {
     let bytes = if whole <= PIECE_BYTES { read_at(file, 0, whole)? } else { Vec::new() };
     Ok(bytes.split_inclusive(|byte| *byte == b'\n').map(hash).collect())
 }
 
-/// The lines that are known, and the others, of a file that has all of the known ones, and others among them.
+/// Returns the known lines and the others, of a file with all known lines and others among them.
 fn among(file: &mut (impl Read + Seek), whole: u64, known: &[u64]) -> io::Result<Option<[String; 2]>> {
     if known.is_empty() || whole > PIECE_BYTES {
         return Ok(None);
@@ -288,14 +288,14 @@ fn hash(line: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// The part of a row by which it is known.
+/// Returns the part of a row by which it is recognised.
 fn part(row: &Logged) -> Logged {
     let values = row.values.iter().take(MOST_VALUES).cloned().collect();
     Logged { values, ..*row }
 }
 
 fn has(row: &Logged, wanted: &Value) -> bool {
-    // NaN is not equal to itself.
+    // The bits are compared, because NaN does not equal itself.
     let is_equal = |value: &Value| value.name == wanted.name && value.value.to_bits() == wanted.value.to_bits();
     row.values.iter().any(is_equal)
 }
@@ -305,7 +305,7 @@ fn has_all(new: &Logged, old: &Logged) -> bool {
     new.step.map(f64::to_bits) == old.step.map(f64::to_bits) && old.values.iter().all(|value| has(new, value))
 }
 
-/// Bytes up to the end of the last whole line. A line that is longer than a piece counts as whole.
+/// Returns the bytes up to the end of the last whole line. A line that is longer than a piece counts as whole.
 fn whole_lines(file: &mut (impl Read + Seek), bytes: u64) -> io::Result<u64> {
     let start = bytes.saturating_sub(PIECE_BYTES);
     let end = read_at(file, start, bytes - start)?;

@@ -1,5 +1,5 @@
-//! What a stream has said of the metric that the sweep file names. Scripts print a table or a history of all epochs at
-//! their end, or a table that grows with each epoch: what was said of an epoch already is no further report.
+//! Remembers which values of the named metric a stream has already printed. Scripts print a table or a history of all
+//! epochs at their end, or a table that grows with each epoch. A repeated value of an epoch is no further report.
 
 use std::collections::HashMap;
 
@@ -10,30 +10,30 @@ use crate::figures::differ;
 use crate::logged::{Logged, Value};
 use crate::names::Named;
 
-/// Steps that are known. The values of a longer training are reported again.
+/// The most steps that are remembered. Repeated values of a longer training are reported again.
 const MOST_STEPS: usize = 20_000;
 
-/// By their steps, the newest values of lines for people and of what is more reliable.
+/// The newest values by step, of lines for people and of more reliable sources.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Said {
     values: HashMap<u64, f64>,
-    /// Whether a line was one, and no history.
+    /// Whether a value was in a line that is no history.
     has_lines: bool,
-    /// The newest of all.
+    /// The newest value.
     newest: Option<f64>,
 }
 
-/// What is left out of rows.
+/// The repeated values that are removed from rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Repeats {
-    /// The same value of a step: another part of a training may count its steps from the beginning again.
+    /// The same value of a step. Another part of a training may count its steps from the beginning again.
     Same,
-    /// A value that may be the same, rounded, of a step that may be counted from 1 instead of 0.
+    /// A value that may be the same after rounding, of a step that may be counted from 1 instead of 0.
     Near,
 }
 
 impl Said {
-    /// Takes in what is said, by a line itself or by a history in it.
+    /// Adds the values that a line states, either itself or in a history.
     pub(crate) fn take(&mut self, found: &Logged, is_history: bool, named: &Named) {
         for value in found.values.iter().filter(|value| value.source >= Source::Text && named.is(&value.name)) {
             self.has_lines |= !is_history;
@@ -44,8 +44,8 @@ impl Said {
         }
     }
 
-    /// Whether a history without steps is one of what was said: it ends with the newest value. Under a name that does
-    /// not say of which data it is, a history may be of the training data, so that lines go before it.
+    /// Whether a history without steps repeats printed values, because it ends with the newest one. If its name does
+    /// not state the data set, the history may be of the training data, so lines take precedence.
     pub(crate) fn has_history(&self, rows: &[Logged], named: &Named) -> bool {
         let last = rows.last().filter(|_| rows.iter().all(|row| row.step.is_none()));
         let Some(last) = last.and_then(|last| last.values.iter().rfind(|value| named.is(&value.name))) else {
@@ -55,7 +55,7 @@ impl Said {
         self.has_lines && !has_set || self.newest.is_some_and(|newest| !differ(newest, last.value))
     }
 
-    /// Leaves out of a row what was said before.
+    /// Removes repeated values from a row.
     pub(crate) fn leave_out(&self, repeats: Repeats, row: &mut Logged, named: &Named) {
         let step = row.step;
         row.values.retain(|value| !(named.is(&value.name) && self.has(repeats, step, value)));

@@ -1,20 +1,21 @@
-//! Rows that stand in two files of a folder: MMEngine writes each into `scalars.json` and into one that is named after the
-//! time at which the training began.
+//! Removes rows that are in two files of a folder. MMEngine writes each row into `scalars.json` and into a file named
+//! after the time at which the training began.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::logged::Logged;
 
-/// Rows that are known. What a longer training logs is reported twice.
+/// The most rows that are remembered. Later rows of a longer training are reported twice.
 const MOST_KNOWN: usize = 100_000;
 
-/// By their hashes, the files in which rows were found first.
+/// The file in which each row was found first, by the row's hash.
 #[derive(Debug, Default)]
 pub(crate) struct SameRows(HashMap<u64, u64>);
 
 impl SameRows {
-    /// Leaves out the rows that another file of this folder had. `place` are the folder and the file, as hashes.
+    /// Removes the rows that another file of this folder had. The first argument has the hashes of the folder and of
+    /// the file.
     pub(crate) fn leave_out(&mut self, (folder, file): (u64, u64), rows: &mut Vec<Logged>) {
         rows.retain(|row| {
             let key = key(folder, row);

@@ -1,4 +1,5 @@
-//! Rows that may be sorted by their values, as a table of the best epochs is: the last one is not the newest then.
+//! Orders rows that may be sorted by their values, as a table of the best epochs is. The last row is then not the
+//! newest.
 
 use std::collections::BTreeSet;
 
@@ -8,19 +9,19 @@ use crate::figures::differ;
 use crate::logged::{Logged, Value};
 use crate::names::Named;
 
-/// In which order rows are handed over.
+/// The order in which a file's rows are returned.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// Each was appended: the last one is the newest.
+    /// Each row was appended, so the last one is the newest.
     #[default]
     Appended,
-    /// They were written at once, so that they may be sorted.
+    /// The rows were written at once, so they may be sorted.
     AtOnce,
-    /// So many, the last ones, were put among those that were there before: they are sorted.
+    /// The last rows, as many as the number, were inserted among earlier ones, so the rows are sorted.
     Inserted(usize),
 }
 
-/// Puts rows that are sorted by the named metric in the order of their steps. Where their steps do not show which one is
+/// Puts rows that are sorted by the named metric into the order of their steps. If the steps do not show which row is
 /// the newest, the last row gets both readings.
 pub(crate) fn in_order(rows: &mut [Logged], order: Order, named: &Named) {
     let (rows, is_inserted) = match order {
@@ -40,7 +41,7 @@ pub(crate) fn in_order(rows: &mut [Logged], order: Order, named: &Named) {
         return;
     }
     let Some(mut steps) = readings.iter().map(|(step, _)| *step).collect::<Option<Vec<f64>>>() else {
-        // A short training may improve in every way at each epoch: its columns are all sorted.
+        // All columns of a short training may be sorted, if it improves in every way at each epoch.
         if is_inserted || has_unsorted(rows, named) {
             add_reading(rows, first, named);
         }
@@ -49,7 +50,7 @@ pub(crate) fn in_order(rows: &mut [Logged], order: Order, named: &Named) {
     let falls = steps.windows(2).filter(|pair| matches!(pair, [one, next] if next < one)).count();
     steps.sort_by(f64::total_cmp);
     let is_repeated = steps.windows(2).any(|pair| matches!(pair, [one, next] if one.total_cmp(next).is_eq()));
-    // A training that begins again counts its steps again.
+    // A training that starts again counts its steps from the beginning.
     if falls == 0 || is_repeated {
         return;
     }
@@ -71,7 +72,7 @@ fn has_unsorted(rows: &[Logged], named: &Named) -> bool {
     names.into_iter().any(|name| !are_sorted(all().filter(|value| value.name == name).map(|value| value.value)))
 }
 
-/// The place of the named metric in a row.
+/// Returns the index of the named metric in a row.
 fn place(row: &Logged, named: &Named) -> Option<usize> {
     row.values.iter().rposition(|value| named.is(&value.name) && value.source > Source::OfTraining)
 }
@@ -95,14 +96,14 @@ mod tests {
         let cases: [(Order, &[Row], &[f64]); 10] = [
             (AT_ONCE, &[(Some(7.0), &[0.9]), (Some(8.0), &[0.8]), (Some(3.0), &[0.7]), (Some(1.0), &[0.5])], &[0.8]),
             (Order::Appended, &[(Some(7.0), &[0.9]), (Some(3.0), &[0.7]), (Some(1.0), &[0.5])], &[0.5]),
-            // Two epochs, or an earlier training and a later one: a reading of each.
+            // Two epochs, or an earlier and a later training, give a reading each.
             (AT_ONCE, &[(Some(7.0), &[0.9]), (Some(1.0), &[0.5])], &[0.5, 0.9]),
             (Order::Inserted(2), &[(Some(7.0), &[0.9]), (Some(1.0), &[0.5])], &[0.9]),
-            // Steps that grow, that come again, and values that are not sorted.
+            // These have growing steps, repeated steps, and unsorted values.
             (AT_ONCE, &[(Some(1.0), &[0.9]), (Some(2.0), &[0.5])], &[0.5]),
             (AT_ONCE, &[(Some(1.0), &[0.5]), (Some(2.0), &[0.6]), (Some(1.0), &[0.7])], &[0.7]),
             (AT_ONCE, &[(Some(3.0), &[0.5]), (Some(2.0), &[0.9]), (Some(1.0), &[0.7])], &[0.7]),
-            // Nothing counts the rows, and no other column shows that they are sorted.
+            // There are no steps, and no other column shows that the rows are sorted.
             (AT_ONCE, &[(None, &[0.9]), (None, &[0.7]), (None, &[0.5])], &[0.5]),
             (AT_ONCE, &[(None, &[0.9]), (None, &[0.5]), (None, &[0.7])], &[0.7]),
             (Order::Inserted(1), &[(None, &[0.9]), (None, &[0.7]), (None, &[0.8])], &[0.8]),

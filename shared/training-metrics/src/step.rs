@@ -1,4 +1,4 @@
-//! How far a training is, as a line says it.
+//! Finds the step that a line states.
 
 use std::sync::LazyLock;
 
@@ -6,41 +6,43 @@ use regex::Regex;
 
 use crate::logged::Value;
 
-/// Names that count steps, the first that a line has; never metrics themselves.
+/// Names that count steps and are never metrics. The first one in a line takes precedence.
 const NAMES: [&str; 6] = ["step", "global_step", "epoch", "iteration", "iter", "training_iteration"];
 
-/// Words for what was trained before this line: `resumed from epoch 3`, `Restoring weights from the best epoch: 3`.
+/// Beginnings of words about earlier training: `resumed from epoch 3`, `Restoring weights from the best epoch: 3`.
 const EARLIER: [&str; 4] = ["resum", "restor", "reload", "continu"];
-/// What is loaded when a training goes on.
+/// Words for what is loaded when a training goes on.
 const STATES: [&str; 5] = ["checkpoint", "ckpt", "model", "weights", "state"];
 
-/// So much of the text before a name is looked at, in bytes: a line may have thousands of names.
+/// The bytes of the text before a name that are searched, because a line may have thousands of names.
 const LOOKED_AT: usize = 512;
 
-/// Words before the number of all steps.
+/// Words before the total number of steps.
 const LIMITS: [&str; 6] = ["total", "max", "maximum", "num", "every", "warmup"];
 
-/// `Epoch 3/10`, `epoch: 3`, `Train Epoch: [3][10/391]`, `Step [100/600]`, `iter #5`.
+/// Matches `Epoch 3/10`, `epoch: 3`, `Train Epoch: [3][10/391]`, `Step [100/600]`, `iter #5`.
 static COUNTED: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let word = r"(?i)(?:^|[^\w/])(global[ _]step|epoch|step|iteration|iter|episode)(s?)\b";
     let number = r"\s*(?:\[\s*|[:=#]\s*\[?\s*|\(\s*)?(\d+(?:\.\d+)?)(\s*(?:/|of)\s*\d+)?(?:$|[^\w.%]|\.(?:\D|$))";
     Regex::new(&format!("{word}{number}")).ok()
 });
 
-/// `Steps:  10%|█         | 100/1000 [`: the bar itself counts them.
+/// Matches `Steps:  10%|█         | 100/1000 [`, a progress bar that counts steps.
 static BAR: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(?i)(?:^|[^\w/])(?:epoch|step)s?:?\s*\d+%\|[^|]*\|\s*(\d+)/\d+ \[").ok());
 
-/// `Trial 41 finished with value: 0.9`, as Optuna counts them. Other numbers of trials name the training itself.
+/// Matches `Trial 41 finished with value: 0.9`, as Optuna counts trials. Other numbers of trials name the training
+/// itself.
 static TRIAL: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(?i)(?:^|[^\w/])trial\s+#?(\d+)\s+(?:finish|complete|end|done)").ok());
 
-/// Whether values of this name count steps.
+/// Whether values with this name count steps.
 pub(crate) fn is_name(name: &str) -> bool {
     NAMES.iter().any(|step| name.eq_ignore_ascii_case(step))
 }
 
-/// Whether a line counts steps of before, as the text before their name says: those of a checkpoint, or the best.
+/// Whether the text before the name shows that a line counts earlier steps: those of a checkpoint, or of the best
+/// epoch.
 pub(crate) fn is_earlier(before: &str) -> bool {
     let before = &before[before.ceil_char_boundary(before.len().saturating_sub(LOOKED_AT))..];
     let clause = [". ", ", ", "; ", "| "].iter().filter_map(|mark| before.rfind(mark)).max();
@@ -48,7 +50,7 @@ pub(crate) fn is_earlier(before: &str) -> bool {
     let words: Vec<&str> = clause.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
     let has = |wanted: &str| words.contains(&wanted);
     let is_loaded = || has("loaded") || has("loading") && STATES.iter().any(|state| clause.contains(state));
-    // After a value, the best is that value.
+    // After a value, "best" means that value.
     let is_best = || words.iter().rev().take_while(|word| word.parse::<f64>().is_err()).any(|word| *word == "best");
     words.iter().any(|word| EARLIER.iter().any(|start| word.starts_with(start)))
         || words.last() == Some(&"from")
@@ -57,13 +59,13 @@ pub(crate) fn is_earlier(before: &str) -> bool {
         || is_best()
 }
 
-/// Whether a number of steps is one that the training is not to exceed, as the text before their name says.
+/// Whether the text before the name shows that the number is a limit of the training's steps.
 fn is_limit(before: &str) -> bool {
     let word = before.trim_end().rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
     LIMITS.iter().any(|limit| word.eq_ignore_ascii_case(limit))
 }
 
-/// Takes the step out of values that stand together: steps are no metrics.
+/// Removes the step from values that were found together, because steps are no metrics, and returns it.
 pub(crate) fn take(values: &mut Vec<Value>) -> Option<f64> {
     let mut step = None;
     for name in NAMES {
@@ -75,13 +77,14 @@ pub(crate) fn take(values: &mut Vec<Value>) -> Option<f64> {
     step
 }
 
-/// The step in a line for people. A step with a total starts again with each epoch, so the epoch goes before it.
+/// Returns the step in a line for people. The epoch takes precedence over a step with a total, which starts again with
+/// each epoch.
 pub(crate) fn counted(line: &str) -> Option<f64> {
     let pattern = COUNTED.as_ref()?;
     let found = pattern.captures_iter(line).filter_map(|found| {
         let (name, has_total) = (found.get(1)?, found.get(4).is_some());
         let before = &line[..name.start()];
-        // `Num epochs = 3` says how many there are to be.
+        // `Num epochs = 3` states a total.
         let is_total = !has_total && (!found[2].is_empty() || is_limit(before));
         if is_total || is_earlier(before) {
             return None;
@@ -102,8 +105,8 @@ fn first_of(pattern: &Regex, line: &str) -> Option<f64> {
     pattern.captures(line)?[1].parse().ok()
 }
 
-/// `[7]\tvalid-auc:0.9`, as XGBoost and LightGBM count their rounds, `7:\ttest: 0.9`, as CatBoost does, and
-/// `[3,  2000] loss: 1.302` of PyTorch's tutorial: epoch and batch.
+/// Returns the step at the start of a line: `[7]\tvalid-auc:0.9` of XGBoost and LightGBM, `7:\ttest: 0.9` of CatBoost,
+/// and epoch and batch in `[3,  2000] loss: 1.302` of PyTorch's tutorial.
 fn at_start(line: &str) -> Option<f64> {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if let Some((number, _)) = line.split_once(":\t").filter(|(number, _)| is_number(number)) {

@@ -1,5 +1,5 @@
-//! Metrics in tables: a line of names, and lines of numbers below it, as fastai, spaCy, pandas and scikit-learn print them.
-//! The names begin with a step, or have the metric that the sweep file names among them.
+//! Reads tables: a line of names with lines of numbers below it, as fastai, spaCy, pandas and scikit-learn print them.
+//! The first name is a step, or the named metric is among the names.
 
 mod cells;
 mod header;
@@ -15,31 +15,30 @@ use header::Header;
 
 pub(crate) use cells::is_rule;
 
-/// The longest name: each row repeats those of its header.
+/// The longest name in bytes, because each row repeats the names of its header.
 const MOST_NAME_BYTES: usize = 256;
 
-/// The table under way. Lines that are no part of it may stand between its rows.
+/// The current table. Other lines may be between its rows.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Table {
     header: Option<Header>,
     /// A line with the named metric, until the next line shows whether it is a header.
     next: Option<Header>,
-    /// `rollout/`, before rows of a name and a value, as Stable Baselines prints them.
+    /// The prefix, such as `rollout/`, of rows with a name and a value, as Stable Baselines prints them.
     section: Option<String>,
 }
 
-/// What a row says.
 #[derive(Debug)]
 pub(crate) struct Row {
     pub(crate) found: Logged,
-    /// Whether something counts the rows, as pandas does: the table is printed when it is complete, and not row by row.
+    /// Whether an index counts the rows, as in pandas. Such a table is printed when it is complete, not row by row.
     pub(crate) is_counted: bool,
-    /// The newest row of the table, where this one is older: it is the last that counts.
+    /// The newest row of the table if this one is older, because the last row counts.
     pub(crate) again: Option<Logged>,
 }
 
 impl Table {
-    /// What a row says. A header is remembered.
+    /// Returns the row in a line. A header is remembered.
     pub(crate) fn read(&mut self, line: &str, named: &Named) -> Option<Row> {
         let found = self.row(line, named)?;
         let is_counted = self.header.as_ref().is_some_and(Header::is_counted);
@@ -57,7 +56,7 @@ impl Table {
             (self.header, self.next) = (Some(header), None);
             return None;
         }
-        // A line for people may begin so.
+        // A line for people may begin in the same way.
         if cells.len() > 1 && header::is_first(cells[0]) {
             return None;
         }
@@ -75,7 +74,7 @@ impl Table {
         found
     }
 
-    /// What a row of two columns says below the name of its section; `None` outside of sections.
+    /// Reads a row of two columns below the name of its section; `None` outside of sections.
     fn pair(&mut self, cells: &[&str], has_rules: bool) -> Option<Logged> {
         match (cells, &self.section) {
             ([name, ""], _) if has_rules && name.ends_with('/') && name.len() <= MOST_NAME_BYTES => {

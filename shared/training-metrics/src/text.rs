@@ -1,4 +1,4 @@
-//! Metrics in lines of text.
+//! Reads metrics in lines of text.
 
 mod line;
 mod phrase;
@@ -19,7 +19,7 @@ use crate::step;
 use crate::table::{Row, Table};
 use line::Line;
 
-/// The longest object that is read over several lines, in bytes, and the longest line that may begin it.
+/// The longest object over several lines, in bytes, and the longest line that may begin one.
 const MOST_HELD: usize = 64 * 1024;
 const MOST_FIRST: usize = 4 * 1024;
 
@@ -29,32 +29,32 @@ pub struct Lines {
     definitions: Definitions,
     /// The metric that the sweep file names.
     named: Named,
-    /// The step that a line has last said, for lines that say none.
+    /// The step that a line has stated last, for lines without one.
     step: Option<f64>,
     said: Said,
     table: Table,
     held: Option<Held>,
 }
 
-/// An object that goes on over several lines. Only the metric that the sweep file names is looked for in it: it may be
-/// the configuration of a model.
+/// An object over several lines. Only the named metric is read in it, because it may be the configuration of a model.
 #[derive(Debug, Clone, Default)]
 struct Held {
     scanner: Scanner,
     text: String,
     found: Nested,
     steps: Logged,
-    /// The data set of its values, as a member says, or what stands before it.
+    /// The data set of its values, stated by a member or by the text before it.
     set: Option<&'static str>,
 }
 
 impl Lines {
-    /// A stream at its beginning. `named` is the metric that the sweep file names: it is looked for as it is.
+    /// Returns a stream at its beginning. `named` is the metric that the sweep file names, which needs no sign before
+    /// its value.
     pub fn new(named: Option<String>, definitions: Definitions) -> Self {
         Self { definitions, named: Named::new(named), ..Self::default() }
     }
 
-    /// What one line says: one row, without values for most lines, and more only for a whole history.
+    /// Returns the rows of one line: one row, without values for most lines, and more only for a whole history.
     pub fn read(&mut self, line: &str) -> Vec<Logged> {
         let line = strip_str(line).to_string();
         let defined = self.definitions.find(&line);
@@ -73,7 +73,7 @@ impl Lines {
         };
         for row in &mut found {
             self.named.spell(row);
-            // What the sweep file's own patterns find goes before everything else of that name.
+            // Values found by the sweep file's own patterns replace all others with the same name.
             row.values.retain(|value| defined.iter().all(|defined| defined.name != value.name));
         }
         found.iter_mut().take(1).for_each(|first| first.values.extend_from_slice(&defined));
@@ -89,7 +89,7 @@ impl Lines {
         more
     }
 
-    /// The history in a text, without what was said before.
+    /// Returns the history in a text, without repeated values.
     fn history(&self, text: &str, source: Source) -> Vec<Logged> {
         let mut rows = history::rows(text, &self.named, self.step, source);
         if self.said.has_history(&rows, &self.named) {
@@ -99,7 +99,7 @@ impl Lines {
         rows
     }
 
-    /// What a text says that is no history, and the newest row of its table where that is not this one.
+    /// Returns the values of a text that is no history, and the newest row of its table if that is another one.
     fn text(&mut self, text: &str) -> (Logged, Option<Logged>) {
         let line = Line::new(text, &self.named);
         let row = line.objects.is_empty().then(|| self.table.read(text, &self.named)).flatten();
@@ -115,8 +115,8 @@ impl Lines {
         (found, again)
     }
 
-    /// What an object has that goes on or begins in this line, and has not ended in it; nothing before its end. `None`
-    /// where the line is no part of one.
+    /// Reads a line that begins or continues an object over several lines. The values are returned at the object's end.
+    /// `None` if the line is no part of one.
     fn go_on(&mut self, line: &str) -> Option<Vec<Logged>> {
         let text = match &self.held {
             Some(held) if held.scanner.may_go_on(line) && held.text.len() + line.len() < MOST_HELD => line,
@@ -155,7 +155,7 @@ impl Lines {
     }
 }
 
-/// Where an object begins in a line that it goes on after.
+/// Returns where an object begins in a line that does not end it.
 fn begins(line: &str) -> Option<usize> {
     let line = line.trim_end();
     if line.len() > MOST_FIRST {

@@ -1,4 +1,4 @@
-//! `trainer_state.json`, which Hugging Face's Trainer writes into each checkpoint: its log so far.
+//! Reads `trainer_state.json`, the log so far that Hugging Face's Trainer writes into each checkpoint.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -10,26 +10,24 @@ use crate::json_line;
 use crate::logged::Logged;
 use crate::names::Named;
 
-/// Its name.
 pub(crate) const NAME: &str = "trainer_state.json";
-/// The member that is the log.
+/// The name of the member that is the log.
 const LOG: &[u8] = b"log_history";
-/// How deep an entry lies: in the file's object, and in the list.
+/// The depth of an entry: in the file's object, and in the list.
 const ENTRY: usize = 3;
-/// The longest entry, in bytes.
 const MOST_BYTES: usize = 64 * 1024;
-/// Entries of a trial that are told apart. A training of months has fewer.
+/// The most entries of a trial that are distinguished. A training of months has fewer.
 const MOST_SEEN: usize = 200_000;
-/// New entries that are held at once.
+/// The most new entries that are held at once.
 const MOST_AT_ONCE: usize = 10_000;
 
-/// Entries of all such files of a trial: each checkpoint has those of the ones before it.
+/// The entries of all such files of a trial. Each checkpoint repeats the entries of the earlier ones.
 #[derive(Debug, Default)]
 pub(crate) struct Seen(HashSet<u64>);
 
 impl Seen {
-    /// Entries of a file that were in none before it, and whether it may have more. The file may be no JSON behind them:
-    /// they were logged all the same.
+    /// Returns the entries that no earlier file had, and whether there may be more. The text after them may be invalid
+    /// JSON, but they were logged all the same.
     pub(crate) fn new_in(&mut self, mut file: impl BufRead, named: &Named) -> io::Result<(Vec<Logged>, bool)> {
         let (mut found, mut scan) = (Vec::new(), Scan::default());
         loop {
@@ -54,7 +52,7 @@ impl Seen {
     }
 }
 
-/// Goes through the text of a file, and keeps no more of it than one entry.
+/// Scans the text of a file, and holds at most one entry.
 #[derive(Default)]
 struct Scan {
     depth: usize,
@@ -62,12 +60,12 @@ struct Scan {
     is_escaped: bool,
     /// The newest text of the file's own object, as far as it may be the log's name.
     name: Vec<u8>,
-    /// Of the entry that has begun.
+    /// The bytes of the entry that has begun.
     entry: Vec<u8>,
 }
 
 impl Scan {
-    /// Takes the next byte in. The entry that ends with it, if one does.
+    /// Adds the next byte. Returns the entry that ends with it.
     fn take(&mut self, byte: u8) -> Option<String> {
         if self.in_text {
             self.in_text = byte != b'"' || self.is_escaped;

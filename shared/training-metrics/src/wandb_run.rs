@@ -1,4 +1,4 @@
-//! The file of a W&B run, which W&B writes online and offline: `run-<id>.wandb`.
+//! Reads the file of a W&B run, which W&B writes online and offline: `run-<id>.wandb`.
 //!
 //! It is a log of LevelDB's format (<https://github.com/google/leveldb/blob/main/doc/log_format.md>) with a header of
 //! W&B's, and CRC-32 as in zip instead of CRC-32C (wandb 0.31.0, `core/pkg/leveldb/record.go`). Each record is a
@@ -20,7 +20,7 @@ const CRC: Crc<u32> = Crc::<u32>::new(&CRC_32_ISO_HDLC);
 const FILE_HEADER: [u8; 7] = *b":W&B\xe1\xbe\x00";
 const BLOCK_BYTES: u64 = 32 * 1024;
 const HEADER_BYTES: u64 = 7;
-/// A record of metrics is short; longer ones are tables and logs.
+/// The most bytes of a record that is read. A record of metrics is short; longer ones are tables and logs.
 const MOST_BYTES: usize = 1 << 20;
 
 /// Kinds of parts of a record.
@@ -59,7 +59,7 @@ struct Step {
     num: i64,
 }
 
-/// What was logged in the records from `offset` on after `since`, in seconds since 1970.
+/// Returns what was logged in the records from `offset` on after `since`, in seconds since 1970.
 pub(crate) fn read(file: &mut (impl BufRead + Seek), mut offset: u64, since: f64) -> io::Result<Part> {
     let bytes = file.seek(SeekFrom::End(0))?;
     let mut found = Vec::new();
@@ -76,8 +76,8 @@ pub(crate) fn read(file: &mut (impl BufRead + Seek), mut offset: u64, since: f64
         offset = HEADER_BYTES;
     }
     let start = offset;
-    // A record whose end is not there yet is read again from its beginning. Without one, parts are passed over: they are of
-    // a record that is too long.
+    // A record that is not complete yet is read again from its beginning. Parts without a beginning are skipped,
+    // because they belong to a record that is too long.
     let (mut at, mut record) = (offset, None::<Vec<u8>>);
     file.seek(SeekFrom::Start(offset))?;
     while let Some(chunk) = chunk(file, at, bytes)? {
@@ -88,7 +88,7 @@ pub(crate) fn read(file: &mut (impl BufRead + Seek), mut offset: u64, since: f64
                 record = record.filter(|record| record.len() <= MOST_BYTES);
                 record.iter_mut().for_each(|record| record.extend_from_slice(&data));
             }
-            // A checksum that does not fit, or what no version writes.
+            // The checksum is wrong, or no version of W&B writes this.
             _ => return Ok(Part { found, offset, is_broken: true, has_more: false }),
         }
         at = end;
@@ -108,13 +108,13 @@ pub(crate) fn read(file: &mut (impl BufRead + Seek), mut offset: u64, since: f64
 }
 
 struct Chunk {
-    /// 0 where it is broken.
+    /// The kind; 0 if the chunk is broken.
     kind: u8,
     data: Vec<u8>,
     end: u64,
 }
 
-/// The part of a record at `at`, where the file is read; `None` where it is not written yet.
+/// Returns the part of a record at `at`, the file's position; `None` if it is not complete yet.
 fn chunk(file: &mut (impl BufRead + Seek), mut at: u64, bytes: u64) -> io::Result<Option<Chunk>> {
     let left = BLOCK_BYTES - at % BLOCK_BYTES;
     if left < HEADER_BYTES {
@@ -149,7 +149,7 @@ fn logged(history: History, since: f64) -> Option<Logged> {
     if time.is_some_and(|time| time <= since) {
         return None;
     }
-    // W&B's own begin with `_`.
+    // The names of W&B's own values begin with `_`.
     let own = history.step.map(|step| step.num as f64);
     let object: Map<String, Json> = object.into_iter().filter(|(name, _)| !name.starts_with('_')).collect();
     let mut found = json_line::of_object(&object, Source::Recorded);
@@ -158,7 +158,7 @@ fn logged(history: History, since: f64) -> Option<Logged> {
     (!found.values.is_empty()).then_some(found)
 }
 
-/// A number; what JSON does not have is a text. Other texts are not metrics.
+/// Reads a number. Numbers that JSON does not have are texts; other texts are not metrics.
 fn number(json: &str) -> Option<Json> {
     let is_number = |text: &str| text.parse::<f64>().is_ok();
     match serde_json::from_str(json) {

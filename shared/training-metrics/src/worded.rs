@@ -1,8 +1,8 @@
-//! Values that stand after their names without a sign between: `step 250: train loss 1.96, val loss 2.05`.
+//! Reads values that follow their names without a sign: `step 250: train loss 1.96, val loss 2.05`.
 
 use crate::number::leading;
 
-/// The last word of such a name, in small letters. Without a sign, any other word may stand before a number.
+/// The last words of such names, in lower case. Without a sign, other words before a number are no names.
 const METRICS: [&str; 30] = [
     "acc",
     "accuracy",
@@ -36,8 +36,8 @@ const METRICS: [&str; 30] = [
     "acc1",
 ];
 
-/// Each name with what is before it in the line, and its value. A part ends at a comma, a bar, a semicolon or a dash, and
-/// begins after a colon.
+/// Returns each name, with the text before it in the line, and its value. A part ends at a comma, a bar, a semicolon or
+/// a dash, and begins after a colon.
 pub(crate) fn values(line: &str) -> impl Iterator<Item = (&str, &str, f64)> {
     let parts = line.split([',', '|', ';']).flat_map(|part| part.split(" - "));
     parts.filter_map(move |part| {
@@ -46,13 +46,13 @@ pub(crate) fn values(line: &str) -> impl Iterator<Item = (&str, &str, f64)> {
         let value = leading(number).filter(|value| !value.is_whole && is_number(number))?.value;
         let named = named.trim_end();
         let name = named.rsplit(' ').next()?;
-        // The part lies in the line: their distance is that of their addresses.
+        // The name is a part of the line, so the difference of their addresses is its position.
         let before = &line[..name.as_ptr().addr() - line.as_ptr().addr()];
         METRICS.contains(&name.to_ascii_lowercase().as_str()).then_some((before, name, value))
     })
 }
 
-/// Nothing follows it: the end of a sentence may.
+/// Whether a text is a number and nothing else. It may end a sentence.
 fn is_number(text: &str) -> bool {
     text.trim_end_matches(['.', '%']).parse::<f64>().is_ok()
 }

@@ -1,6 +1,7 @@
-//! Whatever a training writes costs time in proportion to its length, and no memory that grows with it.
+//! Reading what a training writes takes time in proportion to its length, and constant memory.
 //!
-//! For long: `FUZZ_SECONDS=600 FUZZ_SEED=7 cargo test --release --workspace --test hostile_logs -- --nocapture`.
+//! To run it longer: `FUZZ_SECONDS=600 FUZZ_SEED=7 cargo test --release --workspace --test hostile_logs --
+//! --nocapture`.
 #![allow(clippy::unwrap_used)]
 #![allow(clippy::disallowed_methods, reason = "measures the clock and this thread")]
 
@@ -19,12 +20,12 @@ use spotsweep_training_metrics::{Definitions, Lines, LogFile, Read, Shared};
 
 use sweep_measure::{computed, peak_kib, scaled};
 
-/// The longest line that is searched.
+/// The longest line that is searched, in bytes.
 const LINE: usize = 64 * 1024;
-/// What reading a file holds at most, whatever its length.
+/// The most memory that reading a file may take, whatever its length.
 const MOST_MEMORY: u64 = 48 << 20;
 
-/// Pieces of which lines are made that were, or could be, looked at again and again.
+/// Pieces of lines that were, or could be, searched repeatedly.
 const PIECES: [&str; 76] = [
     " ",
     "a",
@@ -106,7 +107,7 @@ const PIECES: [&str; 76] = [
 /// Metrics that a sweep file may name.
 const NAMED: [Option<&str>; 6] = [None, Some("x"), Some("val_acc"), Some(" "), Some("=1"), Some("step")];
 
-/// So many bytes of these pieces, one after the other.
+/// Returns the pieces one after the other, `bytes` bytes in all.
 fn line(pieces: &[&str], bytes: usize) -> String {
     let mut line = pieces.concat();
     line = line.repeat(bytes / line.len() + 1);
@@ -114,7 +115,7 @@ fn line(pieces: &[&str], bytes: usize) -> String {
     line
 }
 
-/// The CPU time of reading a line.
+/// Returns the CPU time of reading a line.
 fn time_of_line(line: &str, named: Option<&str>) -> Duration {
     let mut lines = Lines::new(named.map(str::to_owned), Definitions::default());
     let began = computed();
@@ -126,7 +127,7 @@ fn time_of_line(line: &str, named: Option<&str>) -> Duration {
 fn read_line(pieces: &[&str], named: Option<&str>) {
     let short = time_of_line(&line(pieces, LINE / 8), named);
     let long = time_of_line(&line(pieces, LINE), named);
-    // Eight times as long; the rest is for what a machine does meanwhile.
+    // Linear time would be 8 times as much; the rest tolerates other work on the machine.
     assert!(long < short * 32 + scaled(Duration::from_millis(4)), "{pieces:?} {named:?}: {short:?}, {long:?}");
     assert!(long < scaled(Duration::from_millis(150)), "{pieces:?} {named:?}: {long:?}");
 }
@@ -193,7 +194,7 @@ fn chunk(kind: u8, content: &[u8]) -> Vec<u8> {
     [&crc.to_le_bytes()[..], &length.to_le_bytes(), &[kind], content].concat()
 }
 
-/// W&B's file of such chunks, with its header and its blocks.
+/// Returns W&B's file of such chunks, with its header and its blocks.
 fn run_of(kinds: &[(u8, Vec<u8>)], bytes: usize) -> Vec<u8> {
     let mut file = b":W&B\xe1\xbe\x00".to_vec();
     for (kind, content) in kinds.iter().cycle() {
@@ -210,7 +211,7 @@ fn run_of(kinds: &[(u8, Vec<u8>)], bytes: usize) -> Vec<u8> {
     file
 }
 
-/// Files by name, of about so many bytes.
+/// Returns files by name, of about `bytes` bytes.
 fn files(bytes: usize) -> Vec<(&'static str, Vec<u8>)> {
     let repeated = |start: &str, piece: &str| [start, &piece.repeat(bytes / piece.len() + 1)].concat().into_bytes();
     let scalar = b"\x09\0\0\0\0\0\0\xf0A\x2a\x08\x0a\x06\x0a\x01a\x15\0\0\0?".as_slice();
@@ -264,7 +265,7 @@ fn files(bytes: usize) -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// The CPU time and the memory of reading a file as the runner does: in the middle of the training, and at its end.
+/// Returns the CPU time and the memory of reading a file as the runner does: during the training, and at its end.
 fn cost_of_file(name: &str, content: &[u8]) -> (Duration, u64) {
     let Some(mut file) = LogFile::named(Path::new(name)) else { return Default::default() };
     let mut time = Duration::ZERO;
@@ -273,7 +274,7 @@ fn cost_of_file(name: &str, content: &[u8]) -> (Duration, u64) {
         let other = [b"x\n", content].concat();
         let mut shared = Shared::new(0.0, Some("val_acc".to_owned()));
         let looks = [(Read::During, &content[..content.len() / 2]), (Read::During, content), (Read::During, &other)];
-        // The last but one is of a file that was written again.
+        // The last but one look finds a file that was rewritten.
         for (when, bytes) in looks.into_iter().chain([(Read::Last, content)]) {
             let mut rounds = 0;
             while file.read(Cursor::new(bytes), when, &mut shared).unwrap().has_more {
@@ -297,12 +298,12 @@ fn a_file_costs_time_in_proportion_and_no_memory() {
     }
 }
 
-/// Bytes of damage, by their places.
+/// Bytes that replace others, with their places.
 type Damage = Vec<(prop::sample::Index, u8)>;
-/// The number of a sample, or beyond them a piece that is repeated so often; and what is damaged.
+/// The number of a sample, or beyond the samples a piece; how often it is repeated; and the damage.
 type Case = (usize, Vec<u8>, usize, Damage);
 
-/// Files and lines made of pieces and damaged samples.
+/// Returns files and lines made of pieces and damaged samples.
 fn anything() -> impl Strategy<Value = Case> {
     let pieces = prop::collection::vec(prop::sample::select(PIECES.to_vec()), 1..5).prop_map(|pieces| pieces.concat());
     let bytes = prop_oneof![pieces.prop_map(String::into_bytes), prop::collection::vec(any::<u8>(), 1..200)];

@@ -1,4 +1,4 @@
-//! What people's scripts print, and what counts of it in the end: the metric that the sweep file names, or none.
+//! The output of people's scripts, and the value of the named metric that counts in the end, if there is one.
 #![allow(clippy::unwrap_used)]
 #![allow(clippy::disallowed_methods, reason = "reads what is recorded")]
 
@@ -22,7 +22,7 @@ fn check(what: &str, text: &str, metric: &str, expected: Expected) {
     assert_eq!(found(text, metric), expected, "{metric} in {what}");
 }
 
-/// `printed_tables.py` has made them.
+/// `printed_tables.py` made the files.
 #[test]
 fn tables_of_libraries_have_the_named_metric() {
     type Case = (&'static str, &'static str, Expected);
@@ -38,12 +38,12 @@ fn tables_of_libraries_have_the_named_metric() {
         ("polars", "val_acc", val_acc),
         ("frame_folded", "val_acc", Some((0.51, Some(2.0), [0.43, 0.51], None))),
         ("frame_cut", "val_acc", Some((0.51, Some(2.0), [0.43, 0.51], None))),
-        // Lightning's metrics, where a row has those of the training or those of the validation.
+        // In Lightning's metrics a row has those of the training or those of the validation.
         ("frame_with_gaps", "val_acc", Some((0.43, Some(11.0), [0.41, 0.43], None))),
         ("frame_with_gaps_markdown", "val_acc", Some((0.43, Some(11.0), [0.41, 0.43], None))),
         // The newest row is not the last one.
         ("frame_sorted", "val_acc", val_acc),
-        ("frame_sorted_anew", "val_acc", val_acc),
+        ("frame_sorted_again", "val_acc", val_acc),
         ("frame", "epoch", None),
         ("history", "val_accuracy", val_accuracy),
         ("history_dictionary", "val_accuracy", Some((0.68, None, [0.61, 0.7], None))),
@@ -53,7 +53,7 @@ fn tables_of_libraries_have_the_named_metric() {
         ("described_in_rows", "val_acc", None),
         // Rows that do not follow one another are several readings.
         ("folds", "val_acc", Some((0.95, None, [0.72, 0.95], Some(0.72)))),
-        // Means and deviations, which have the metric's name above them.
+        // Means and deviations have the metric's name above them.
         ("describe", "val_acc", None),
         ("describe", "train_loss", None),
         ("sets_in_columns", "accuracy", one(0.91)),
@@ -73,7 +73,7 @@ fn tables_of_libraries_have_the_named_metric() {
         ("report_frame", "accuracy", one(0.7)),
         ("report_dictionary", "macro avg/f1-score", one(0.6944444444444443)),
         ("report_dictionary", "accuracy", one(0.7)),
-        // One value of many, or of other data.
+        // These are one value of many, or of other data.
         ("report", "f1", None),
         ("report", "f1-score", None),
         ("report", "val_macro_f1", None),
@@ -86,7 +86,7 @@ fn tables_of_libraries_have_the_named_metric() {
     }
 }
 
-/// What a table or a history says again is no further report.
+/// A table or a history that repeats values is no further report.
 #[test]
 fn what_was_said_of_an_epoch_is_reported_once() {
     let table = |rows: &[&str]| {
@@ -98,7 +98,8 @@ fn what_was_said_of_an_epoch_is_reported_once() {
         ("epoch 1: val_acc: 0.501\nepoch 2: val_acc: 0.749\n".to_owned() + &table(&[one, two]), 2),
         (table(&[one]) + &table(&[one, two]) + &table(&[one, two, three]), 3),
         ("epoch 1: val_acc: 0.5\nepoch 2: val_acc: 0.75\n{'loss': [1, 2], 'val_acc': [0.5, 0.75]}".to_owned(), 2),
-        // The progress bar of Keras is less reliable, and the next part of a training counts its epochs again.
+        // The progress bar of Keras is less reliable, and the next part of a training counts its epochs from the
+        // beginning.
         (
             "Epoch 1/1\n26/26 ━━ 1s 5ms/step - val_acc: 0.5\n{'loss': [1], 'val_loss': [1], 'val_acc': [0.50]}"
                 .to_owned(),
@@ -113,7 +114,7 @@ fn what_was_said_of_an_epoch_is_reported_once() {
     }
 }
 
-/// From public issues and the sources of the libraries.
+/// The lines come from public issues and from the sources of the libraries.
 #[test]
 fn lines_of_libraries_have_the_named_metric() {
     for (text, metric, expected) in LINES {
@@ -125,9 +126,9 @@ const fn one(value: f64, step: Option<f64>) -> Expected {
     Some((value, step, [value, value], None))
 }
 
-/// What is printed, the metric, and what is found.
+/// The output, the metric, and the figures found.
 const LINES: &[(&str, &str, Expected)] = &[
-    // MIC-DKFZ/nnUNet#2125; the smoothed one is another metric, and has other digits.
+    // MIC-DKFZ/nnUNet#2125. The smoothed metric is another one, and has other digits.
     (NNUNET, "Pseudo dice", one(0.8399, Some(195.0))),
     (NNUNET, "val_loss", one(-0.771, Some(195.0))),
     (NNUNET, "Mean Validation Dice", one(0.698071, Some(195.0))),
@@ -148,7 +149,7 @@ const LINES: &[(&str, &str, Expected)] = &[
     ),
     ("| Metric | train | val |\n|---|---|---|\n| accuracy | 0.98 | 0.91 |", "val/accuracy", one(0.91, None)),
     ("| Metric | train | val |\n|---|---|---|\n| accuracy | 0.98 | 0.91 |", "accuracy", one(0.91, None)),
-    // PyTorch's tutorials. The class is not the whole, and the training data are not the test.
+    // PyTorch's tutorials: the class is not the whole, and the training data are not the test.
     (
         "Accuracy of the network on the 10000 test images: 55 %\nAccuracy for class: plane is 57.5 %",
         "accuracy",
@@ -158,7 +159,7 @@ const LINES: &[(&str, &str, Expected)] = &[
     ("Accuracy of plane : 56 %", "accuracy", None),
     ("accuracy on val: 0.5\naccuracy on train: 0.75", "accuracy", one(0.5, None)),
     ("  eval_accuracy           =     0.5", "eval_accuracy", one(0.5, None)),
-    // Two sets of equal rank; two columns of which nothing is known.
+    // Two sets of equal rank, and two columns without a known meaning.
     (
         "| Metric | val | test |\n|---|---|---|\n| accuracy | 0.91 | 0.80 |",
         "accuracy",
@@ -181,7 +182,7 @@ const LINES: &[(&str, &str, Expected)] = &[
     ),
     // Detectron2.
     ("|   AP   |  AP50  |\n|:------:|:------:|\n| 40.125 | 60.25 |", "AP", one(40.125, None)),
-    // timm and PyTorch's ImageNet example: the mean is in brackets, and the value is of one batch.
+    // timm and PyTorch's ImageNet example print the mean in brackets, and the value is of one batch.
     ("Test: [  48/48]  Time: 0.113 (0.212)  Loss:   0.91 (1.01)  Acc@1:  80.125 ( 78.250)", "Acc@1", one(78.25, None)),
     (
         "Test: [180/196]\tTime  0.113 ( 0.212)\tLoss 9.1e-01 (1.0e+00)\tAcc@1  43.75 ( 42.50)\n *   Acc@1 42.625 Acc@5 69.9",
@@ -198,7 +199,7 @@ const LINES: &[(&str, &str, Expected)] = &[
     // A mean and a deviation.
     ("CV accuracy: 0.75 (+/- 0.02)", "accuracy", one(0.75, None)),
     ("accuracy: 0.75+/-0.02", "accuracy", one(0.75, None)),
-    // Another metric of a similar name counts for less than the metric itself.
+    // Another metric with a similar name counts for less than the metric itself.
     ("val_acc: 0.5\nTarget val_acc: 0.9", "val_acc", one(0.5, None)),
     ("accuracy: 0.5\nprevious val accuracy: 0.9", "accuracy", one(0.5, None)),
     // A history at the end, and lists that are none.
@@ -214,7 +215,7 @@ const LINES: &[(&str, &str, Expected)] = &[
     ("{'dice': [0.75, 0.5], 'iou': [0.5, 0.25]}", "dice", None),
     ("{'loss': [0.5, 0.25], 'val_loss': [0.75, 0.5, 0.25]}", "val_loss", None),
     ("{'loss': [0.5, 0.25], 'val_loss': [0.75, 0.5", "val_loss", None),
-    // The data that an object is of.
+    // A member states the data set of an object.
     ("{\"split\": \"val\", \"acc\": 0.5}\n{\"split\": \"train\", \"acc\": 0.75}", "acc", one(0.5, None)),
     (
         "{'phase': 'train', 'acc': 0.75}\n{'phase': 'val', 'acc': 0.5}\n{'phase': 'train', 'acc': 1.0}",
@@ -236,10 +237,10 @@ const LINES: &[(&str, &str, Expected)] = &[
         "acc",
         Some((0.75, Some(2.0), [0.7, 0.75], None)),
     ),
-    // The best epoch is none of the last.
+    // The best epoch is not the last one.
     ("{\"last\": {\"val_acc\": 0.88}, \"best\": {\"epoch\": 7, \"val_acc\": 0.93}}", "val_acc", one(0.88, None)),
     ("{\"best_model\": {\"val_acc\": 0.93}, \"final\": {\"val_acc\": 0.88}}", "val_acc", one(0.88, None)),
-    // A mean, and a deviation, of folds.
+    // The mean and the deviation of folds.
     (
         "| fold | acc |\n|---|---|\n| 0 | 0.9 |\n| 1 | 0.7 |\n| mean | 0.8 |\n| std | 0.1 |",
         "acc",
@@ -250,9 +251,9 @@ const LINES: &[(&str, &str, Expected)] = &[
         "acc",
         Some((0.7, None, [0.7, 0.9], Some(0.9))),
     ),
-    // Counts that begin again, in a table that is printed row by row.
+    // Counts start again in a table that is printed row by row.
     ("epoch  iter  acc\n1  100  0.5\n1  200  0.75\n2  100  0.25", "acc", Some((0.25, Some(100.0), [0.25, 0.75], None))),
-    // A class that is named as a data set.
+    // A class is named like a data set.
     ("| Class | IoU |\n|---|---|\n| road | 97.5 |\n| train | 94.5 |", "IoU", None),
     ("| Class | IoU |\n|---|---|\n| all | 96.5 |\n| valid | 94.5 |", "IoU", one(96.5, None)),
     ("Accuracy of cat on the test set: 56.1 %", "accuracy", None),

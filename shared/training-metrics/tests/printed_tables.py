@@ -33,7 +33,7 @@ TEXTS = {
     "frame_with_gaps": str(LIGHTNING),
     "frame_with_gaps_markdown": LIGHTNING.to_markdown(),
     "frame_sorted": str(FRAME.sort_values("val_acc", ascending=False)),
-    "frame_sorted_anew": str(FRAME.sort_values("val_acc").reset_index(drop=True)),
+    "frame_sorted_again": str(FRAME.sort_values("val_acc").reset_index(drop=True)),
     "frame_indexed": str(FRAME.set_index("epoch")),
     "frame_folded": WIDE.to_string(line_width=60),
     "frame_cut": str(WIDE),

@@ -16,9 +16,9 @@ from wandb.proto.wandb_internal_pb2 import Record
 
 HERE = Path(__file__).resolve().parent
 SCRIPTS = HERE.parents[2] / "examples" / "scripts"
-# Of W&B's file: LevelDB's log.
+# The size of a block in W&B's file, which is LevelDB's log.
 BLOCK = 32768
-# Name: the script, its arguments, and the files that are kept.
+# The script, its arguments, and the files that are kept, by name.
 RUNS = {
     "torch_tqdm": (["torch_tqdm.py", "--epochs", "3"], []),
     "wandb_sweep": (["wandb_sweep.py"], ["wandb/offline-run-*/run-*.wandb"]),
@@ -40,7 +40,7 @@ RUNS = {
 
 
 def without_machine(content):
-    """A run's file with its metrics only: the other records name the machine."""
+    """Returns a run's file with only its metrics, because the other records name the machine."""
     header, offset, whole, records = content[:7], 7, b"", []
     while offset < len(content):
         left = BLOCK - offset % BLOCK
@@ -56,7 +56,7 @@ def without_machine(content):
     kept = [record for record in records if Record.FromString(record).WhichOneof("record_type") in ("history", "summary")]
     written = bytearray(header)
     for record in kept:
-        # Parts of a record that reach over the end of a block.
+        # A part of a record must not cross the end of a block.
         kind = 1
         while True:
             left = BLOCK - len(written) % BLOCK
@@ -80,13 +80,13 @@ def record(name):
         environment = {**os.environ, "WANDB_MODE": "offline", "PYTHONWARNINGS": "ignore"}
         command = [sys.executable, str(SCRIPTS / script), *arguments]
         if name == "lightning_tqdm":
-            # Its bar where rich is not installed.
+            # Lightning prints this bar if rich is not installed.
             start = "import runpy; from lightning.pytorch.trainer.connectors import callback_connector as bars; "
             start += f"bars._RICH_AVAILABLE = False; runpy.run_path({command[1]!r}, run_name='__main__')"
             command = [sys.executable, "-c", start, *arguments]
         done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=True)
         for stream, text in (("out", done.stdout), ("err", done.stderr)):
-            # Paths of the machine are of no interest.
+            # Paths of the machine are replaced, so that recordings do not depend on it.
             text = text.replace(folder.encode(), b".").replace(sys.prefix.encode(), b"/usr")
             (target / f"{stream}.txt").write_bytes(text)
         for pattern in kept:

@@ -1,4 +1,4 @@
-//! What the libraries themselves have written (`record.py`), and what is read in it.
+//! The recorded output of the libraries themselves (`record.py`), and the values found in it.
 #![allow(clippy::unwrap_used)]
 #![allow(clippy::disallowed_methods, reason = "reads what is recorded")]
 
@@ -17,7 +17,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// What a trial's figures are after the run `name`, whose sweep file names `metric`.
+/// Returns the figures of a trial after the run `name`, whose sweep file names `metric`.
 fn figures(name: &str, metric: &str, with_files: bool) -> Figures {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recorded").join(name);
     let mut figures = Figures::new(Some(metric.to_owned()));
@@ -82,7 +82,7 @@ fn the_files_of_libraries_have_their_metrics() {
         ("tensorboard_writer", "Accuracy/val", 0.984375, Some(2.0), 0.95703125, 0.984375),
         ("tensorboard_writer", "Loss/train", 0.032931145280599594, Some(71.0), 0.032931145280599594, 0.671323299407959),
         ("wandb_sweep", "val/accuracy", 0.9957275390625, Some(9.0), 0.98931884765625, 0.9957275390625),
-        // What a checkpoint's own log says is rounded in the output, which counts all the same.
+        // The output has the values of a checkpoint's own log rounded, and the rounded ones count.
         ("hf_trainer", "eval_accuracy", 0.5391, Some(3.0), 0.4766, 0.5391),
         ("lightning_rich", "val_acc", 0.952, Some(2.0), 0.952, 0.952),
     ];

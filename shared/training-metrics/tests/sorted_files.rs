@@ -10,7 +10,7 @@ use spotsweep_training_metrics::{Figures, LogFile, Read, Shared};
 /// The newest value, its step, and another reading of it.
 type Expected = (f64, Option<f64>, Option<f64>);
 
-/// What is found in a file that has these rows at one look after another, and at the last one.
+/// Returns what is found in a file that has these rows at one look after another, and at the last one.
 fn found(header: &str, looks: &[&[&str]]) -> Expected {
     let named = || Some("acc".to_owned());
     let (mut file, mut shared) = (LogFile::named(Path::new("results.csv")).unwrap(), Shared::new(0.0, named()));
@@ -30,15 +30,15 @@ fn found(header: &str, looks: &[&[&str]]) -> Expected {
 #[test]
 fn the_newest_row_of_a_sorted_file_counts() {
     let cases: [(&str, &[&[&str]], Expected); 6] = [
-        // One row more at each look.
+        // Each look finds one more row.
         ("lr,acc", &[&["1,0.5"], &["2,0.7", "1,0.5"], &["2,0.7", "3,0.6", "1,0.5"]], (0.6, None, None)),
         ("epoch,acc", &[&["1,0.5"], &["3,0.7", "2,0.6", "1,0.5"]], (0.7, Some(3.0), None)),
-        // Two rows more, and nothing that counts them.
+        // A look finds two more rows, and no column counts them.
         ("lr,acc", &[&["1,0.5"], &["3,0.7", "2,0.6", "1,0.5"]], (0.6, None, Some(0.7))),
-        // At the end of the training.
+        // The rows are found at the end of the training.
         ("epoch,acc", &[&["7,0.9", "8,0.8", "3,0.7", "1,0.5"]], (0.8, Some(8.0), None)),
         ("lr,acc", &[&["7,0.9", "8,0.8", "3,0.7", "1,0.5"]], (0.5, None, Some(0.9))),
-        // Rows that are appended.
+        // The rows are appended.
         ("lr,acc", &[&["1,0.9"], &["1,0.9", "2,0.8"], &["1,0.9", "2,0.8", "3,0.7"]], (0.7, None, None)),
     ];
     for (header, looks, expected) in cases {

@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def available(runs):
-    """'1 3 2' is '11100'."""
+    """Returns '11100' for '1 3 2'."""
     value, *lengths = map(int, runs)
     return "".join(str((value + place) % 2) * length for place, length in enumerate(lengths))
 

@@ -1,5 +1,6 @@
-//! `mass-interruption`: all instances of a fleet under notice at once. How many workspaces have a snapshot begun before
-//! their instances end, and how long it takes until all are saved, against what EC2's request limits allow.
+//! `mass-interruption` puts all instances of a fleet under notice at once. It counts the workspaces whose snapshot is
+//! begun before their instances end, measures how long it takes until all are saved, and compares both with EC2's
+//! request limits.
 
 use std::io;
 use std::process::ExitCode;
@@ -8,10 +9,10 @@ use clap::Parser;
 use spotsweep_studies::mass_interruption::{Fleet, FleetOutcome, interrupt};
 use spotsweep_studies::table::{self, Table};
 
-/// Trials on each instance.
+/// The trials on each instance.
 const TRIALS_EACH: u32 = 4;
 
-/// The least share of what the limits allow.
+/// The least share of the snapshots that the limits allow.
 const LEAST_SHARE: f64 = 0.95;
 
 /// Put all instances of a fleet under notice at once, on a virtual clock

@@ -1,4 +1,4 @@
-//! `replay`: recorded Spot capacity, and what a sweep costs on it under each policy.
+//! `replay` computes what a sweep costs on recorded Spot capacity under each policy.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use spotsweep_studies::table;
 #[command(after_help = "\
 DIR holds a folder per window, and each of these a <zone>.json per zone, with its spot capacity and prices over the
 same time. A window ends with its record: trials that are not done by then count with what they have saved, and the
-makespan of such a window with its whole length. docs/replay.md tells the model and what came of it.
+makespan of such a window with its whole length. docs/replay.md describes the model and its results.
 
 Examples:
   replay --traces spot-traces --zones us-east-1a,us-east-1c --trials 20 --hours 10
@@ -58,7 +58,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Replays, and prints the table or the document.
+/// Runs the replay, and prints the table or the document.
 fn run(arguments: Arguments) -> Result<(), Failure> {
     let Arguments { traces, zones, trials, hours, windows, curves, json, parameters } = arguments;
     let windows = read(&traces, &windows.unwrap_or_default()).map_err(refused)?;
@@ -77,7 +77,7 @@ fn run(arguments: Arguments) -> Result<(), Failure> {
     written.context(|| "cannot write to standard output")
 }
 
-/// What was asked for wrongly is a mistake of the caller.
+/// Returns the failure for an error. A wrong argument is a mistake of the caller.
 fn refused(error: ReplayError) -> Failure {
     match error {
         asked @ ReplayError::Asked(_) => Failure::usage(asked.to_string()),

@@ -1,4 +1,5 @@
-//! `suggestions`: answers questions of `studies/search`, a line of JSON each: what to try next, and whether a trial stops.
+//! `suggestions` answers questions of `studies/search`, one line of JSON each: which parameters to try next, and
+//! whether a trial stops.
 
 use std::io::{self, BufRead as _, Write as _};
 
@@ -11,7 +12,7 @@ use spotsweep_search::suggest::{Trial, suggest};
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Question {
-    /// What the suggestions that follow are for.
+    /// The space of the suggestions that follow.
     Begin {
         space: Space,
     },

@@ -1,4 +1,4 @@
-//! Time that passes only when everybody waits: futures that sleep on a virtual clock.
+//! A virtual clock: futures sleep on it, and time passes only when all of them wait.
 
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
@@ -12,18 +12,17 @@ use jiff::Timestamp;
 
 type Going = Pin<Box<dyn Future<Output = ()>>>;
 
-/// Nobody has asked to sleep.
+/// The value while no future has asked to sleep.
 const NOT_ASKED: i64 = i64::MIN;
 
-/// The clock, and who has yet to begin.
 #[derive(Debug)]
 pub(super) struct Clock {
     now_micros: AtomicI64,
-    /// Until when the future that is being polled wants to sleep.
+    /// The time until which the future that is being polled wants to sleep.
     asked_micros: AtomicI64,
 }
 
-/// Futures by when they go on, in the order in which they asked.
+/// The waiting futures by the time at which they go on, in the order in which they asked.
 #[derive(Default)]
 pub(super) struct Stage {
     waiting: Mutex<BTreeMap<(i64, u64), Going>>,
@@ -54,13 +53,14 @@ impl Clock {
 }
 
 impl Stage {
-    /// Lets a future begin at the clock's time.
+    /// Adds a future that begins at the clock's time.
     pub(super) fn begin(&self, clock: &Clock, future: impl Future<Output = ()> + 'static) {
         self.put(clock.now_micros.load(Ordering::Relaxed), Box::pin(future));
     }
 
-    /// Polls whatever is next; each time the clock moves, `moved` hears of it first. After each poll `polled` may let
-    /// others begin. Ends when nobody waits any more, or `is_over`.
+    /// Polls the futures in order. When the clock moves, `moved` is called before the next poll. After each poll
+    /// `polled` is called, which may add futures. Returns when no future waits any more, or when `is_over` returns
+    /// true.
     pub(super) fn run(&self, clock: &Clock, moved: impl Fn(), polled: impl Fn(), is_over: impl Fn() -> bool) {
         while !is_over() {
             let Some(((at, _), mut going)) = self.lock().pop_first() else { return };
@@ -71,14 +71,14 @@ impl Stage {
             let outcome = going.as_mut().poll(&mut Context::from_waker(Waker::noop()));
             let asked = clock.asked_micros.swap(NOT_ASKED, Ordering::Relaxed);
             if outcome.is_pending() {
-                // One that stands at a fault point of a call goes on after the others of this moment.
+                // A future at a fault point of a call goes on after the others of this moment.
                 self.put(asked.max(clock.now_micros.load(Ordering::Relaxed)), going);
             }
             polled();
         }
     }
 
-    /// Lets all go: whoever waits never goes on.
+    /// Drops all waiting futures.
     pub(super) fn clear(&self) {
         let waiting = std::mem::take(&mut *self.lock());
         drop(waiting);

@@ -1,4 +1,4 @@
-//! Functions on Lambda: their limits, and Lambda's retries.
+//! Functions on Lambda, with its limits and retries.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -15,30 +15,30 @@ use spotsweep_protocol::claim::Reply;
 use super::clock::Clock;
 use super::{RECONCILE, Scene};
 
-/// Executions at a time, of all functions: an account's default
+/// The most executions at a time of all functions: an account's default
 /// (<https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>).
 const CONCURRENCY: usize = 1000;
 
 /// The functions' timeout (infra/control-plane.yaml).
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// From an event to its function: EventBridge says "typically half a second".
+/// The time from an event to its function. EventBridge states "typically half a second".
 const DELIVERY: Duration = Duration::from_millis(500);
 
 /// Lambda's retries of an asynchronous invocation (fact 34).
 const RETRIES: [Duration; 2] = [Duration::from_secs(60), Duration::from_secs(120)];
 
-/// What one command takes where nothing is in its way.
+/// The time of a command that is not throttled.
 const COMMAND: Duration = Duration::from_millis(50);
 
-/// An event on its way to its function, until it is handled or Lambda gives up.
-pub(super) async fn told(scene: Rc<Scene>, event: Value) {
+/// Delivers an event to its function until it is handled or Lambda gives up.
+pub(super) async fn deliver(scene: Rc<Scene>, event: Value) {
     if scene.harness.permissions.function_of(&event).is_none() {
         return;
     }
     scene.clock.sleep(DELIVERY).await;
     for wait in RETRIES.into_iter().map(Some).chain([None]) {
-        // Lambda keeps asynchronous events while there is no room.
+        // Lambda keeps asynchronous events while it has no capacity.
         while scene.running.get() >= CONCURRENCY {
             scene.clock.sleep(Duration::from_secs(1)).await;
         }
@@ -51,16 +51,16 @@ pub(super) async fn told(scene: Rc<Scene>, event: Value) {
     }
 }
 
-/// The schedule.
+/// Sends the schedule's events.
 pub(super) async fn schedule(scene: Rc<Scene>) {
     loop {
         scene.clock.sleep(RECONCILE).await;
         let tick = scene.harness.reconcile();
-        scene.begin(told(Rc::clone(&scene), tick));
+        scene.begin(deliver(Rc::clone(&scene), tick));
     }
 }
 
-/// A runner's invocation; none where it got no answer: no room, or an error.
+/// Invokes the function for a runner; `None` if Lambda has no capacity or the invocation fails.
 pub(super) async fn asked(scene: &Scene, request: &Value) -> Option<Reply> {
     if scene.running.get() >= CONCURRENCY {
         return None;
@@ -86,11 +86,11 @@ async fn invoke(scene: &Scene, raw: &Value) -> Result<Option<Reply>, ()> {
     }
 }
 
-/// What an invocation waits on.
+/// The clock and the timeout of an invocation.
 #[derive(Debug)]
 struct Invocation<'a> {
     clock: &'a Clock,
-    /// When Lambda ends it.
+    /// The time at which Lambda ends the invocation.
     ends: Timestamp,
 }
 
@@ -116,7 +116,7 @@ impl<E: Executor> Executor for Timed<'_, E> {
             return Err(timed_out(name));
         }
         let executed = self.executor.execute(command).await;
-        // Lambda has ended it while it waited.
+        // Lambda may have ended the invocation while it waited.
         if self.time.clock.now() >= self.time.ends { Err(timed_out(name)) } else { executed }
     }
 }

@@ -1,4 +1,4 @@
-//! A runner: claims, mounts, trains until the notice, saves, lets go, leaves.
+//! A runner: claims, mounts, trains until the notice, saves, releases and leaves.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -13,13 +13,13 @@ use spotsweep_world::{AttemptKey, Start};
 use super::Scene;
 use super::functions::asked;
 
-/// Between two looks at the metadata service (fact 32).
+/// The time between two polls of the metadata service (fact 32).
 const POLL: Duration = Duration::from_secs(5);
 
-/// After a call without an answer.
+/// The pause after a call without an answer.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// From the notice until everything is sealed: some trainings take no time, none more than this.
+/// The longest time from the notice until everything is sealed. Trainings take between none and all of it.
 const SAVING: Duration = Duration::from_secs(90);
 
 struct Runner {
@@ -33,21 +33,21 @@ struct Runner {
     token: Option<Secret>,
 }
 
-/// One attempt, until its container ends or is killed.
+/// Runs one attempt until its container ends or is killed.
 pub(super) async fn run(scene: Rc<Scene>, start: Start) {
     let Some(runner) = Runner::new(scene, &start).map(Rc::new) else { return };
     let scene = Rc::clone(&runner.scene);
-    // Containers do not start in step.
+    // Containers do not start together.
     scene.clock.sleep(POLL.mul_f64(runner.share(1))).await;
     let Some(volume) = runner.workspace().await else { return };
     scene.mounted.set(scene.mounted.get() + 1);
     while !scene.noticed.get() {
         scene.clock.sleep(POLL).await;
     }
-    // What saves does not wait for who tells.
-    let teller = Rc::clone(&runner);
+    // Saving does not wait for the report of the notice.
+    let notifier = Rc::clone(&runner);
     scene.begin(async move {
-        teller.ask(Request::Notice { kind: NoticeKind::Interruption }).await;
+        notifier.ask(Request::Notice { kind: NoticeKind::Interruption }).await;
     });
     scene.clock.sleep(SAVING.mul_f64(runner.share(2))).await;
     runner.leave(&volume).await;
@@ -68,7 +68,7 @@ impl Runner {
         })
     }
 
-    /// Its volume, mounted; none where its container was gone first.
+    /// Claims and mounts the volume; `None` if its container ended first.
     async fn workspace(&self) -> Option<String> {
         let machine = Machine {
             instance: Some(self.instance.clone()),
@@ -99,7 +99,7 @@ impl Runner {
         Some(volume)
     }
 
-    /// Everything is sealed: the volume is let go, the trial given back, the container ends.
+    /// Unmounts the volume, releases the trial, and ends the container.
     async fn leave(&self, volume: &str) {
         self.scene.harness.cloud.world().set_mounted(volume, false);
         let seal = Some(Seal { files: 1, bytes: 1, newest: Some("newest".to_owned()) });
@@ -120,7 +120,7 @@ impl Runner {
         }
     }
 
-    /// Asks until there is an answer; none where the container is gone.
+    /// Repeats a request until there is a reply; `None` if the container has ended.
     async fn ask(&self, request: Request) -> Option<Reply> {
         let (sweep, index, token) = (self.sweep.clone(), self.index, self.token.clone());
         let (job, attempt, secret) = (self.key.job.clone(), self.attempt, Some(Secret::of([0; 16])));
@@ -134,7 +134,7 @@ impl Runner {
         None
     }
 
-    /// From 0 to 1, another one for each trial and use.
+    /// Returns a number from 0 to 1 that differs for each trial and use.
     fn share(&self, of: u32) -> f64 {
         let mixed = (self.index + 1).wrapping_mul(2_654_435_761).wrapping_add(of.wrapping_mul(0x9E37_79B9));
         f64::from(mixed ^ (mixed >> 15)) / f64::from(u32::MAX)

@@ -1,4 +1,4 @@
-//! A trial's attempt, and what it does at a time.
+//! An attempt of a trial, and its current step.
 
 use std::time::Duration;
 
@@ -9,13 +9,12 @@ use spotsweep_world::{AttemptKey, Start};
 
 use super::Policy;
 
-/// How often a runner looks at the metadata service (fact 32).
+/// The period in which a runner polls the metadata service (fact 32).
 const IMDS_POLL: Duration = Duration::from_secs(5);
 
-/// The variable by which the policies without a control plane know their trial.
+/// The variable with the trial's number, for the policies without a control plane.
 pub(super) const TRIAL: &str = "TRIAL";
 
-/// One attempt.
 #[derive(Debug, Clone)]
 pub(super) struct Agent {
     pub(super) trial: u32,
@@ -23,59 +22,58 @@ pub(super) struct Agent {
     pub(super) key: AttemptKey,
     pub(super) instance: String,
     pub(super) zone: String,
-    /// Among all attempts of the trial.
+    /// The attempt's number among all attempts of the trial.
     pub(super) attempt: u32,
     pub(super) token: Option<Secret>,
     pub(super) started: Timestamp,
-    /// Counts the reports to the control plane.
     pub(super) sequence: u64,
-    /// Only the step with this number counts; a notice makes the one that is waited for void.
+    /// The number of its next step. Steps with other numbers are out of date, for example after a notice.
     pub(super) step: u64,
     pub(super) volume: Option<String>,
     pub(super) doing: Doing,
 }
 
-/// What an attempt is at. Progress is in seconds of training.
+/// The current step of an attempt. Progress is in seconds of training.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Doing {
-    /// On the way to its bytes.
+    /// The attempt gets its dataset and its checkpoint.
     Fetching(Fetch),
     Training {
         from: f64,
         since: Timestamp,
     },
-    /// Training stands still while a checkpoint is written.
+    /// The training is paused while a checkpoint is written.
     Saving {
         progress: f64,
         until: Timestamp,
     },
-    /// The instance is about to go; whether the checkpoint got whole.
+    /// The instance is about to end. `saved` is whether the checkpoint is complete.
     Leaving {
         progress: f64,
         saved: bool,
     },
-    /// Trained to the end.
+    /// The training has reached its end.
     Ending {
         progress: f64,
     },
 }
 
-/// The ways to the bytes.
+/// The ways to get the dataset and the checkpoint.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Fetch {
-    /// From S3: done when the time is over.
+    /// A download from S3, which is complete after a time.
     Downloading { from: f64 },
-    /// Asking the control plane for the workspace.
+    /// The claim of the workspace from the control plane.
     Claiming,
-    /// Holding the newest checkpoint against the seal.
+    /// The comparison of the newest checkpoint with the manifest.
     Verifying { from: f64 },
-    /// Reading the newest checkpoint into memory.
+    /// The reading of the newest checkpoint into memory.
     Loading { from: f64 },
-    /// The published script.
+    /// A step of the published script.
     Script(Errand),
 }
 
-/// Where the published script is.
+/// The current step of the published script.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Errand {
     /// describe-volumes by the Name tag, twice.
@@ -86,16 +84,16 @@ pub(super) enum Errand {
     Volume { volume: String },
     /// attach-volume, sleep, mount.
     Attach { volume: String },
-    /// The device should be there.
+    /// The script expects the device.
     Mount { volume: String },
 }
 
-/// What comes next.
+/// The continuation after a step.
 #[derive(Debug)]
 pub(super) enum Next {
     After(Duration),
     Exit(i32),
-    /// Nothing more: the instance will be taken first.
+    /// There is no further step, because the instance will be taken first.
     Never,
 }
 
@@ -133,7 +131,7 @@ impl Agent {
         })
     }
 
-    /// What it has behind it now, where it has come to train.
+    /// Returns the seconds that it has trained by now, if it has begun to train.
     pub(super) fn progress(&self, now: Timestamp) -> Option<f64> {
         match &self.doing {
             Doing::Fetching(_) => None,
@@ -144,7 +142,7 @@ impl Agent {
         }
     }
 
-    /// The first look at the metadata service from `now` on.
+    /// Returns the time until the next poll of the metadata service after `now`.
     pub(super) fn next_poll(&self, now: Timestamp) -> Duration {
         let alive = now.duration_since(self.started).as_secs_f64();
         let polls = (alive / IMDS_POLL.as_secs_f64()).ceil();

@@ -1,4 +1,4 @@
-//! Learning curves of recorded tasks: what trials have at the rungs and at their ends.
+//! Learning curves of recorded tasks: the values of trials at the rungs and at their ends.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,36 +9,36 @@ use spotsweep_protocol::rungs::{Reached, Rung};
 
 use super::ReplayError;
 
-/// The metric that the trials report. More is better.
+/// The metric that the trials report. Larger values are better.
 pub(super) const METRIC: &str = "accuracy";
 
 /// Trials of several tasks, in the order in which random search has drawn them.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Curves {
-    /// Epochs of a whole training.
+    /// The epochs of a whole training.
     epochs: u64,
     /// The epochs at which trials are compared.
     rungs: Vec<u64>,
-    /// By task, of each trial: its value at each rung, and at its end.
+    /// Each trial's values by task: one at each rung, and the last one at its end.
     tasks: BTreeMap<String, Vec<Vec<f64>>>,
 }
 
-/// One window's trials with their curves.
+/// The trials of one window with their curves.
 #[derive(Debug, Clone)]
 pub(super) struct Study {
     epochs: u64,
     rungs: Vec<u64>,
     trials: Vec<Vec<f64>>,
-    /// Whether an interrupted trial that others have passed is ended.
+    /// Whether an interrupted trial ends if others have passed it.
     pub(super) ends: bool,
 }
 
 impl Curves {
-    /// Reads a file of them.
+    /// Reads a file of curves.
     ///
     /// # Errors
-    /// [`ReplayError::Asked`], with what the file lacks.
+    /// Returns [`ReplayError::Asked`] with what the file lacks.
     pub fn read(path: &Path) -> Result<Self, ReplayError> {
         let asked = |why: String| ReplayError::Asked(format!("--curves {}: {why}", path.display()));
         let text = fs::read_to_string(path).map_err(|error| asked(error.to_string()))?;
@@ -50,7 +50,7 @@ impl Curves {
         Ok(curves)
     }
 
-    /// The trials of a window: one after the other the windows take the tasks, and then the next trials of each.
+    /// Returns the trials of a window. The windows take one task after the other, and then the next trials of each.
     pub(super) fn of_window(&self, window: usize, trials: u32, ends: bool) -> Result<Study, ReplayError> {
         let asked = |why: &str| ReplayError::Asked(format!("--curves has {why}"));
         let (tasks, trials) = (self.tasks.len(), trials as usize);
@@ -64,7 +64,7 @@ impl Curves {
 }
 
 impl Study {
-    /// The rungs that a trial has reached after a share of its training.
+    /// Returns the rungs that a trial has reached after a share of its training.
     pub(super) fn reached(&self, trial: u32, share: f64) -> Vec<Reached> {
         let epochs = (share * self.epochs as f64 + 1e-6).floor() as u64;
         let rungs = self.rungs.iter().zip(&self.trials[trial as usize]);
@@ -75,12 +75,12 @@ impl Study {
         rungs.take_while(|(step, _)| **step <= epochs).map(rung).collect()
     }
 
-    /// What a trial has at its end.
+    /// Returns a trial's value at its end.
     pub(super) fn last(&self, trial: u32) -> f64 {
         self.trials[trial as usize].last().copied().unwrap_or(f64::NAN)
     }
 
-    /// The sweep file's lines about the search. A grid: each trial has a number.
+    /// Returns the sweep file's lines about the search: a grid in which each trial has a number.
     pub(super) fn lines(&self) -> String {
         let rule = "early_terminate: {type: interruption}\n";
         format!("metric: {{name: {METRIC}, goal: maximize}}\n{}", if self.ends { rule } else { "" })

@@ -1,5 +1,4 @@
-//! Interruptions as decisions: what it saves to end a trial that others have passed when it is interrupted, instead of
-//! moving it.
+//! Interruptions as decisions: compares ending an interrupted trial that others have passed with moving it.
 
 use serde_json::{Value, json};
 use spotsweep_world::trace::Trace;
@@ -9,7 +8,6 @@ use super::ledger::Outcome;
 use super::{Plan, Policy, ReplayError, Run, check, run_all};
 use crate::table::Table;
 
-/// Seconds of an hour.
 const HOUR: f64 = 3600.0;
 
 /// The same sweeps with and without decisions, over all windows.
@@ -17,38 +15,38 @@ const HOUR: f64 = 3600.0;
 pub struct Decisions {
     /// The windows, by name.
     pub windows: Vec<String>,
-    /// Every interrupted trial is moved.
+    /// The sweeps in which every interrupted trial is moved.
     pub moved: Course,
-    /// One that others have passed is ended.
+    /// The sweeps in which an interrupted trial ends if others have passed it.
     pub ended: Course,
     plan: Plan,
 }
 
-/// One of the two.
+/// The results of one of the two.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Course {
     /// Trials that trained to their end.
     pub finished_trials: u32,
     /// Trials that were ended when they were interrupted.
     pub ended_trials: u32,
-    /// Everything, in USD.
+    /// All costs, in USD.
     pub usd: f64,
-    /// Hours of instances, from request to end.
+    /// The hours of instances, from request to end.
     pub instance_hours: f64,
-    /// Until the last trial of a window had ended, mean.
+    /// The mean hours until the last trial of a window had ended.
     pub makespan_hours: f64,
-    /// Until the trial that is the best one in the end had finished: USD of all windows.
+    /// The USD in all windows until the trial that is the best in the end had finished.
     pub usd_until_best: f64,
-    /// Likewise in hours, mean.
+    /// The mean hours until then.
     pub hours_until_best: f64,
     /// The best value in the end, by window.
     pub best: Vec<f64>,
 }
 
-/// Replays windows twice: each trial has a learning curve of a task, and interruptions are decisions or not.
+/// Replays windows twice, with and without decisions. Each trial has a learning curve of a task.
 ///
 /// # Errors
-/// [`ReplayError`], which says what to give instead.
+/// Returns a [`ReplayError`] that states what to change.
 pub fn decisions(plan: &Plan, curves: &Curves, windows: &[(String, Trace)]) -> Result<Decisions, ReplayError> {
     check(plan, windows)?;
     let mut runs = Vec::new();
@@ -69,7 +67,7 @@ pub fn decisions(plan: &Plan, curves: &Curves, windows: &[(String, Trace)]) -> R
     Ok(Decisions { windows, moved, ended, plan: plan.clone() })
 }
 
-/// The finished trial with the best value: value, USD until then, seconds until then.
+/// Returns the finished trial with the best value: value, USD until then, seconds until then.
 fn best(study: &Study, outcome: &Outcome) -> Option<(f64, f64, f64)> {
     let finishes = (0..).zip(&outcome.finishes);
     let finished = finishes.filter_map(|(trial, finish)| finish.map(|finish| (study.last(trial), finish)));
@@ -123,12 +121,12 @@ impl Course {
 }
 
 impl Decisions {
-    /// Windows in which both find the same best value.
+    /// Returns the number of windows in which both find the same best value.
     pub fn same_best(&self) -> usize {
         self.moved.best.iter().zip(&self.ended.best).filter(|(moved, ended)| moved == ended).count()
     }
 
-    /// The whole answer as one document.
+    /// Returns the whole result as one document.
     pub fn json(&self) -> Value {
         json!({
             "windows": self.windows,
@@ -142,7 +140,7 @@ impl Decisions {
         })
     }
 
-    /// The table's header and its two rows.
+    /// Returns the table's header and its two rows.
     pub fn table(&self) -> Table {
         let header = [
             "interrupted trials",

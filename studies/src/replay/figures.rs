@@ -1,4 +1,4 @@
-//! What comes out: one line per policy, over all windows.
+//! The results: one line per policy, over all windows.
 
 use serde_json::{Map, Value, json};
 use spotsweep_control_plane::sweep::spent::Spent;
@@ -7,51 +7,50 @@ use super::ledger::{Dollars, Outcome};
 use super::{Plan, Policy};
 use crate::table::Table;
 
-/// Seconds of an hour.
 const HOUR: f64 = 3600.0;
 
-/// The answer.
+/// The results of a replay.
 #[derive(Debug, Clone)]
 pub struct Report {
-    /// The windows, by name.
+    /// The names of the windows.
     pub windows: Vec<String>,
-    /// One of each policy, in the order of [`Policy::ALL`].
+    /// The figures of each policy, in the order of [`Policy::ALL`].
     pub policies: Vec<Figures>,
     plan: Plan,
 }
 
-/// One policy over all windows.
+/// The figures of one policy over all windows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figures {
-    /// Which.
+    /// The policy.
     pub policy: Policy,
-    /// From the dropped file to the last trial's end, mean over the windows. A window in which not all were done
-    /// counts with its whole length: the truth is longer.
+    /// The mean time over the windows from the drop of the file to the last trial's end. A window with unfinished
+    /// trials counts with its whole length, so the true mean is longer.
     pub makespan_hours: f64,
-    /// Windows in which all trials were done.
+    /// The windows in which all trials were done.
     pub finished_windows: usize,
-    /// Trials that were done.
+    /// The trials that were done.
     pub finished_trials: u32,
-    /// Everything, in USD.
+    /// All costs, in USD.
     pub usd: f64,
-    /// By what it was paid for: name and USD.
+    /// The costs by what is paid for: name and USD.
     pub usd_of: [(&'static str, f64); 5],
-    /// What the product itself says of it (`spotsweep cost`), where it ran and every window's sweep has ended.
-    /// Instances count there from container to container, not from boot to idle, and what EC2 gives for free is paid.
-    pub told: Option<Spent>,
-    /// USD per hour of training that counts; absent where none does.
+    /// The costs that the product itself computes (`spotsweep cost`), if every window's sweep has ended under it. They
+    /// count instances from container to container, not from boot to idle, and include what EC2 gives for free.
+    pub recorded: Option<Spent>,
+    /// The USD per useful hour of training; absent without one.
     pub usd_per_useful_hour: Option<f64>,
-    /// Training that counts, as a share of the time of all instances from request to end.
+    /// The useful training as a share of the time of all instances from request to end.
     pub useful_share: Option<f64>,
-    /// Attempts that lost their instance while their container ran.
+    /// The attempts that lost their instance while their container ran.
     pub interruptions: u64,
-    /// Training done again, per interruption.
+    /// The seconds of training that were repeated, per interruption.
     pub lost_seconds_per_interruption: Option<f64>,
-    /// From an interruption until training goes on, without the time in which no zone had capacity.
+    /// The median time from an interruption until the training goes on, without the time in which no zone had capacity.
     pub resume_delay_median_seconds: Option<f64>,
-    /// Likewise, the 95th percentile.
+    /// The 95th percentile of that time.
     pub resume_delay_p95_seconds: Option<f64>,
-    /// AWS API requests of everybody: functions, runners, scripts, parts of S3 objects.
+    /// All AWS API requests: of functions, runners, and scripts, and for parts of S3 objects.
     pub aws_calls: u64,
 }
 
@@ -78,7 +77,7 @@ impl Figures {
                 ("s3", paid(&|usd| usd.objects)),
                 ("control_plane", paid(&|usd| usd.control_plane)),
             ],
-            told: told(outcomes),
+            recorded: recorded(outcomes),
             usd_per_useful_hour: per(usd, useful_seconds / HOUR),
             useful_share: per(useful_seconds, sum(&|outcome| outcome.instance_seconds)),
             interruptions,
@@ -89,7 +88,7 @@ impl Figures {
         }
     }
 
-    /// Of the functions and their table, in USD.
+    /// Returns the costs of the functions and their table, in USD.
     pub fn control_plane_usd(&self) -> f64 {
         self.usd_of.iter().filter(|(name, _)| *name == "control_plane").map(|(_, usd)| usd).sum()
     }
@@ -104,7 +103,7 @@ impl Figures {
             "finished_trials": self.finished_trials,
             "usd": self.usd,
             "usd_of": usd_of,
-            "told_usd": self.told.map(|spent| spent.usd),
+            "told_usd": self.recorded.map(|spent| spent.usd),
             "usd_per_useful_hour": self.usd_per_useful_hour,
             "useful_share": self.useful_share,
             "interruptions": self.interruptions,
@@ -145,12 +144,12 @@ impl Report {
         Self { windows, policies: policies.into(), plan: plan.clone() }
     }
 
-    /// One policy's figures.
+    /// Returns the figures of a policy.
     pub fn of(&self, policy: Policy) -> Option<&Figures> {
         self.policies.iter().find(|figures| figures.policy == policy)
     }
 
-    /// The whole answer as one document.
+    /// Returns the whole result as one document.
     pub fn json(&self) -> Value {
         let model = &self.plan.parameters;
         json!({
@@ -163,7 +162,7 @@ impl Report {
         })
     }
 
-    /// The table's header and rows, one row a policy.
+    /// Returns the table's header and rows, one row per policy.
     pub fn table(&self) -> Table {
         let header = [
             "policy",
@@ -184,23 +183,23 @@ impl Report {
     }
 }
 
-/// Of all windows, where all have it.
-fn told(outcomes: &[Outcome]) -> Option<Spent> {
+/// Returns the sum of the recorded costs of all windows, if all have one.
+fn recorded(outcomes: &[Outcome]) -> Option<Spent> {
     outcomes.iter().try_fold(Spent::default(), |sum, outcome| {
-        let told = outcome.told?;
+        let recorded = outcome.recorded?;
         Some(Spent {
-            usd: sum.usd + told.usd,
-            on_demand_usd: sum.on_demand_usd + told.on_demand_usd,
-            storage_usd: sum.storage_usd + told.storage_usd,
-            initialization_usd: sum.initialization_usd + told.initialization_usd,
-            kept_usd: sum.kept_usd + told.kept_usd,
-            control_plane_usd: sum.control_plane_usd + told.control_plane_usd,
-            unpriced_seconds: sum.unpriced_seconds + told.unpriced_seconds,
+            usd: sum.usd + recorded.usd,
+            on_demand_usd: sum.on_demand_usd + recorded.on_demand_usd,
+            storage_usd: sum.storage_usd + recorded.storage_usd,
+            initialization_usd: sum.initialization_usd + recorded.initialization_usd,
+            kept_usd: sum.kept_usd + recorded.kept_usd,
+            control_plane_usd: sum.control_plane_usd + recorded.control_plane_usd,
+            unpriced_seconds: sum.unpriced_seconds + recorded.unpriced_seconds,
         })
     })
 }
 
-/// The smallest value that at least such a share of all (in order) does not exceed.
+/// Returns the smallest value that at least this share of all ordered values does not exceed.
 fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
     let rank = (sorted.len() as f64 * share).ceil() as usize;
     sorted.get(rank.saturating_sub(1)).copied()

@@ -1,4 +1,4 @@
-//! What a run has used, and what that costs.
+//! Counts what a run uses, and computes its costs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -11,35 +11,34 @@ use spotsweep_world::trace::Trace;
 
 use super::{Parameters, Policy};
 
-/// Stored bytes stand for MiB (see [`super::stage`]).
+/// The MiB of a GiB. Stored bytes stand for MiB (see [`super::stage`]).
 pub(super) const MIB_PER_GIB: f64 = 1024.0;
 
-/// AWS bills by months of 30 days (EBS pricing, its examples).
+/// The seconds of a month. AWS bills by months of 30 days (EBS pricing, its examples).
 const MONTH_SECONDS: f64 = 30.0 * 86_400.0;
 
-/// Spot instances that EC2 takes back within their first hour cost nothing (EC2 user guide, "Billing for interrupted
+/// The time within which EC2 must take back a Spot instance for it to be free (EC2 user guide, "Billing for interrupted
 /// Spot Instances").
 const FREE: Duration = Duration::from_secs(3600);
 
-/// EC2's code for that end.
+/// EC2's code for the end of a reclaimed instance.
 const RECLAIMED: &str = "Server.SpotInstanceTermination";
 
-/// The parts in which objects go to S3 and back.
+/// The size of the parts in which objects are uploaded and downloaded.
 const PART_MIB: f64 = 8.0;
 
-/// DynamoDB units of one load (a sweep and a trial of up to 8 KiB, strongly consistent) and of one put (a record of 2
-/// KiB, its entry in the index, and now and then a page of its history or a pointer). On the large side: what only
-/// brings figures, which is most, seldom writes more than the record.
+/// The DynamoDB units of one load (a sweep and a trial of up to 8 KiB, strongly consistent) and of one put (a record of
+/// 2 KiB, its entry in the index, and now and then a page of its history or a pointer). They are rather high: most puts
+/// are of figures, and seldom write more than the record.
 const LOAD_UNITS: f64 = 4.0;
 const PUT_UNITS: f64 = 4.0;
 
-/// Memory of a function (infra/control-plane.yaml).
+/// The memory of a function (infra/control-plane.yaml).
 const FUNCTION_GB: f64 = 0.125;
 
-/// Calls of a metric report: load and commit.
+/// The calls of a metric report: load and commit.
 const REPORT_CALLS: u64 = 2;
 
-/// An instance's life.
 #[derive(Debug)]
 struct Life {
     zone: String,
@@ -48,24 +47,24 @@ struct Life {
     reclaimed: bool,
 }
 
-/// Everything that is counted while a run goes on.
+/// The counts of a run.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
-    /// Attempts that lost their instance while their container ran.
+    /// The attempts that lost their instance while their container ran.
     pub(super) interruptions: u64,
-    /// Training that had to be done again.
+    /// The seconds of training that had to be repeated.
     pub(super) lost_seconds: f64,
-    /// From each interruption until training went on, without the time in which no zone had capacity.
+    /// The time from each interruption until the training went on, without the time in which no zone had capacity.
     pub(super) delays_seconds: Vec<f64>,
-    /// AWS API calls.
+    /// The AWS API calls.
     calls: u64,
     loads: u64,
-    /// Puts into the table.
+    /// The puts into the table.
     rows: u64,
     puts: u64,
     gets: u64,
     invocations: u64,
-    /// Of functions.
+    /// The calls of functions.
     function_calls: u64,
     control_puts: u64,
     lives: BTreeMap<String, Life>,
@@ -80,35 +79,35 @@ pub(super) struct Ledger {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Outcome {
     pub(super) finished: u32,
-    /// Trials that were ended early.
+    /// The trials that were ended early.
     pub(super) ended: u32,
-    /// By trial: when it was done.
+    /// The end of each trial that was done.
     pub(super) finishes: Vec<Option<Finish>>,
-    /// Until the last trial was done; the window's length where not all were.
+    /// The time until the last trial was done; the window's length if some were not.
     pub(super) makespan_seconds: f64,
-    /// Training that counts: finished, or saved.
+    /// The seconds of training that were finished or saved.
     pub(super) useful_seconds: f64,
-    /// From request to end, of all instances.
+    /// The time of all instances from request to end.
     pub(super) instance_seconds: f64,
     pub(super) interruptions: u64,
     pub(super) lost_seconds: f64,
     pub(super) delays_seconds: Vec<f64>,
     pub(super) calls: u64,
     pub(super) usd: Dollars,
-    /// What the sweep's own record says that it has cost, once it has ended.
-    pub(super) told: Option<Spent>,
+    /// The costs in the sweep's own record, if the sweep has ended.
+    pub(super) recorded: Option<Spent>,
 }
 
-/// A trial is done.
+/// The end of a trial that is done.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Finish {
-    /// Since the start of the window.
+    /// The time since the start of the window.
     pub(super) seconds: f64,
-    /// What the window has cost by then.
+    /// The costs of the window by then.
     pub(super) usd: f64,
 }
 
-/// Where the money goes.
+/// The costs by what is paid for.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Dollars {
     pub(super) instances: f64,
@@ -125,7 +124,7 @@ impl Dollars {
 }
 
 impl Ledger {
-    /// Nothing changes for so long.
+    /// Adds the costs of `seconds` seconds in which nothing changes.
     pub(super) fn hold(&mut self, world: &World, seconds: f64, object_gib: f64) {
         let volumes: u32 = world.volumes().map(|volume| volume.size_gib).sum();
         let changed: u64 = world.snapshots().filter_map(|snapshot| snapshot.changed_bytes).sum();
@@ -134,7 +133,7 @@ impl Ledger {
         self.object_gib_seconds += object_gib * seconds;
     }
 
-    /// What has come and gone.
+    /// Notes the instances, volumes and snapshots that have been made or have ended.
     pub(super) fn note(&mut self, world: &World) {
         for instance in world.instances() {
             let life = self.lives.entry(instance.id.clone()).or_insert_with(|| Life {
@@ -156,7 +155,7 @@ impl Ledger {
         }
     }
 
-    /// An invocation of a function with the calls that it made.
+    /// Adds an invocation of a function with the calls that it made.
     pub(super) fn invoked(&mut self, calls: &[Call]) {
         self.invocations += 1;
         for call in calls {
@@ -171,7 +170,7 @@ impl Ledger {
         self.calls += calls.len() as u64;
     }
 
-    /// Metric reports that were not simulated one by one.
+    /// Adds metric reports that were not simulated one by one.
     pub(super) fn reported(&mut self, times: u64) {
         self.invocations += times;
         self.function_calls += times * REPORT_CALLS;
@@ -180,36 +179,33 @@ impl Ledger {
         self.rows += times;
     }
 
-    /// Calls by somebody else than a function.
+    /// Adds calls that no function made.
     pub(super) fn called(&mut self, times: u64) {
         self.calls += times;
     }
 
-    /// An upload of so many GiB.
     pub(super) fn put(&mut self, gib: f64) {
         let parts = parts(gib);
         self.puts += parts;
         self.calls += parts;
     }
 
-    /// A download of so many GiB.
     pub(super) fn get(&mut self, gib: f64) {
         let parts = parts(gib);
         self.gets += parts;
         self.calls += parts;
     }
 
-    /// From request to end, of all instances; of those that still run, until now.
+    /// Returns the time of all instances from request to end, or until now for those that still run.
     pub(super) fn instance_seconds(&self, now: Timestamp) -> f64 {
         self.lives.values().map(|life| life.seconds(now)).sum()
     }
 
-    /// AWS API calls of everybody.
+    /// Returns the number of all AWS API calls.
     pub(super) fn calls(&self) -> u64 {
         self.calls
     }
 
-    /// The bill.
     pub(super) fn dollars(
         &self,
         policy: Policy,

@@ -1,4 +1,4 @@
-//! The model's parameters, each with its source. What has no source is called an assumption.
+//! The model's parameters, each with its source. A parameter without a source is called an assumption.
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -105,7 +105,7 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    /// All of them by name.
+    /// Returns all parameters by name.
     pub fn json(&self) -> Value {
         json!({
             "checkpoint_gib": self.checkpoint_gib,
@@ -142,7 +142,7 @@ impl Parameters {
     }
 }
 
-/// Beyond this no parameter means anything.
+/// The largest value of any parameter.
 const LARGEST: f64 = 1e6;
 
 fn number(text: &str) -> Result<f64, String> {

@@ -1,28 +1,28 @@
-//! The ways to survive reclaims that are compared.
+//! The compared policies against reclaims.
 
-/// One way.
+/// A policy against reclaims.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Policy {
-    /// This product: the real control plane, volumes that move ahead of the container.
+    /// This product: the real control plane, with volumes that move before the container starts.
     Spotsweep,
-    /// The published AWS post: an EBS volume found by its tag, and moved by the instance itself while it boots.
+    /// The published AWS post: the instance itself finds an EBS volume by its tag and moves it while it boots.
     SeedScript,
-    /// Each checkpoint to S3, the newest back at the start.
+    /// Each checkpoint is uploaded to S3, and the newest one is downloaded at the start.
     S3Checkpoint,
-    /// The same, and one more when the interruption notice comes; then it leaves.
+    /// As with [`Self::S3Checkpoint`], and one more checkpoint at the interruption notice; then the attempt ends.
     S3OnNotice,
-    /// No checkpoints.
+    /// There are no checkpoints.
     Restart,
-    /// On-demand instances: never interrupted.
+    /// On-demand instances, which are never interrupted.
     OnDemand,
 }
 
 impl Policy {
-    /// All, in the order of the report.
+    /// All policies, in the order of the report.
     pub const ALL: [Self; 6] =
         [Self::Spotsweep, Self::SeedScript, Self::S3Checkpoint, Self::S3OnNotice, Self::Restart, Self::OnDemand];
 
-    /// Its name in reports.
+    /// Returns the policy's name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Spotsweep => "spotsweep",
@@ -34,7 +34,7 @@ impl Policy {
         }
     }
 
-    /// Whether training stops now and then to write a checkpoint.
+    /// Whether the training pauses regularly to write a checkpoint.
     pub(super) fn saves(self) -> bool {
         match self {
             Self::Spotsweep | Self::SeedScript | Self::S3Checkpoint | Self::S3OnNotice => true,
@@ -42,7 +42,7 @@ impl Policy {
         }
     }
 
-    /// Whether its instances can be taken back.
+    /// Whether its instances can be reclaimed.
     pub(super) fn is_spot(self) -> bool {
         match self {
             Self::Spotsweep | Self::SeedScript | Self::S3Checkpoint | Self::S3OnNotice | Self::Restart => true,

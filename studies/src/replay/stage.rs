@@ -1,7 +1,7 @@
-//! One policy in one window: the World, the clock, the record that opens and closes zones, and the attempts.
+//! One policy in one window: the World, the clock, the record of the zones, and the attempts.
 //!
-//! A byte in this World stands for a MiB: only rates and differences count, and a checkpoint of 100 GiB then takes
-//! 100 KiB of memory. So the World's rates are in bytes per second as the model's are in MiB per second.
+//! A byte in this World stands for a MiB. Only rates and differences matter, and so a checkpoint of 100 GiB takes 100
+//! KiB of memory. The World's rates in bytes per second are the model's in MiB per second.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -31,54 +31,53 @@ use setting::timings;
 pub(super) use setting::volume_gib;
 use tally::outages;
 
-/// What the traces were recorded of.
+/// The instance type of the recorded traces.
 pub(super) const INSTANCE_TYPE: &str = "p3.2xlarge";
 const INSTANCE_VCPUS: u32 = 8;
 
-/// From an event to its function: EventBridge says "typically half a second"; S3's events "seconds" (fact 15).
+/// The time from an event to its function. EventBridge states "typically half a second", and S3's events take "seconds"
+/// (fact 15).
 const DELIVERY: Duration = Duration::from_secs(1);
 
 /// Lambda's retries of an asynchronous invocation (fact 34).
 const RETRIES: [Duration; 2] = [Duration::from_secs(60), Duration::from_secs(120)];
 
-/// The schedule of infra/control-plane.yaml.
+/// The period of the schedule in infra/control-plane.yaml.
 pub(super) const RECONCILE: Duration = Duration::from_secs(300);
 
-/// Happenings of one run: a bound, not a tuning.
-const MOST_HAPPENINGS: usize = 20_000_000;
+/// The most scheduled events of one run: a bound that no run reaches.
+const MOST_EVENTS: usize = 20_000_000;
 
-/// What happens at some time.
+/// A scheduled event: what the run does at a later virtual time.
 #[derive(Debug, Clone)]
-pub(super) enum Happening {
-    /// An event reaches its function, for the first time or again.
+pub(super) enum Scheduled {
+    /// Delivers an event to its function, for the first time or again.
     Deliver { event: Value, tries: usize },
-    /// An attempt does its step with this number.
+    /// Takes the step of an attempt with this number.
     Step(AttemptKey, u64),
-    /// A runner sees the notice.
+    /// A runner finds the notice.
     Warned(AttemptKey),
-    /// A trial's job is submitted, where there is no control plane.
+    /// Submits a trial's job, for the policies without a control plane.
     Submit(u32),
-    /// A zone opens or closes.
+    /// Opens or closes a zone.
     Turn(Change),
     /// The schedule fires.
     Tick,
 }
 
-/// One trial.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Trial {
-    /// Seconds of training that are safe.
+    /// The seconds of training that are saved.
     pub(super) saved: f64,
     pub(super) finished: Option<Timestamp>,
-    /// What everything had cost by then, in USD.
+    /// All costs at its end, in USD.
     pub(super) finished_usd: f64,
-    /// When it was ended, as others had passed it.
+    /// The time at which it was ended because others had passed it.
     pub(super) ended: Option<Timestamp>,
-    /// When training last stopped against its will, and what it had behind it.
+    /// The time at which its training was last interrupted, and how long it had trained by then.
     pub(super) stopped: Option<(Timestamp, f64)>,
 }
 
-/// One run.
 pub(super) struct Stage<'a> {
     pub(super) plan: &'a Plan,
     pub(super) policy: Policy,
@@ -87,18 +86,17 @@ pub(super) struct Stage<'a> {
     pub(super) ledger: Ledger,
     pub(super) trials: Vec<Trial>,
     pub(super) agents: BTreeMap<AttemptKey, Agent>,
-    /// Volumes to delete.
+    /// The volumes to delete.
     pub(super) discarded: Vec<String>,
     pub(super) trace: &'a Trace,
     pub(super) started: Timestamp,
-    happenings: BTreeMap<(Timestamp, u64), Happening>,
+    scheduled: BTreeMap<(Timestamp, u64), Scheduled>,
     sequence: u64,
-    /// When no zone had capacity.
+    /// The times without capacity in any zone.
     pub(super) outages: Vec<(Timestamp, Timestamp)>,
 }
 
 impl<'a> Stage<'a> {
-    /// Everything is in place, and the sweep begins.
     pub(super) fn new(
         plan: &'a Plan,
         policy: Policy,
@@ -110,7 +108,7 @@ impl<'a> Stage<'a> {
             timings: timings(plan, policy),
             zones: plan.zones.clone(),
             instance_type: INSTANCE_TYPE,
-            // Instances under notice still count; they must not keep new ones out.
+            // Instances under notice still count, and must not prevent new ones.
             max_vcpus: plan.trials * INSTANCE_VCPUS * 4,
             workspace_gib,
             ..Account::default()
@@ -128,7 +126,7 @@ impl<'a> Stage<'a> {
             discarded: Vec::new(),
             trace,
             started,
-            happenings: BTreeMap::new(),
+            scheduled: BTreeMap::new(),
             sequence: 0,
             outages: outages(plan, trace, started),
         };
@@ -136,10 +134,10 @@ impl<'a> Stage<'a> {
         Ok(stage)
     }
 
-    /// Runs until every trial is done and nothing costs anything any more, or until the record ends.
+    /// Runs until every trial is done and nothing causes costs any more, or until the record ends.
     pub(super) async fn run(mut self) -> Result<Outcome, String> {
         let end = self.started + self.trace.duration();
-        for _ in 0..MOST_HAPPENINGS {
+        for _ in 0..MOST_EVENTS {
             self.take_effects()?;
             if self.is_over() || self.harness.now >= end {
                 if let Some(answer) = self.harness.cloud.get("sweeps/replay.yaml.rejected.json") {
@@ -149,7 +147,7 @@ impl<'a> Stage<'a> {
             }
             self.go_on(end).await?;
         }
-        Err("more happenings than a run may have".into())
+        Err("more scheduled events than a run may have".into())
     }
 
     fn is_over(&self) -> bool {
@@ -165,7 +163,7 @@ impl<'a> Stage<'a> {
 
     async fn go_on(&mut self, end: Timestamp) -> Result<(), String> {
         let due = self.harness.cloud.world().next_due();
-        let first = self.happenings.keys().next().map(|(at, _)| *at);
+        let first = self.scheduled.keys().next().map(|(at, _)| *at);
         let next = due.into_iter().chain(first).chain([end]).min().unwrap_or(end).max(self.harness.now);
         let objects = self.object_gib();
         let seconds = next.duration_since(self.harness.now).as_secs_f64();
@@ -173,10 +171,10 @@ impl<'a> Stage<'a> {
         self.harness.now = next;
         self.harness.cloud.world().advance(next);
         self.take_effects()?;
-        while let Some(entry) = self.happenings.first_entry().filter(|entry| entry.key().0 <= next) {
-            let happening = entry.remove();
-            self.happen(happening).await?;
-            // What it has killed must not take another step.
+        while let Some(entry) = self.scheduled.first_entry().filter(|entry| entry.key().0 <= next) {
+            let scheduled = entry.remove();
+            self.take_place(scheduled).await?;
+            // An attempt that the event has killed must not take another step.
             self.take_effects()?;
         }
         if !self.discarded.is_empty() {
@@ -186,7 +184,7 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// GiB in S3: the dataset for those who fetch it there, and the newest checkpoint of each open trial.
+    /// Returns the GiB in S3: the dataset if the policy downloads it, and the newest checkpoint of each open trial.
     fn object_gib(&self) -> f64 {
         let model = &self.plan.parameters;
         let saved = self.trials.iter().filter(|trial| trial.saved > 0.0 && trial.finished.is_none()).count();
@@ -197,23 +195,23 @@ impl<'a> Stage<'a> {
         }
     }
 
-    async fn happen(&mut self, happening: Happening) -> Result<(), String> {
-        match happening {
-            Happening::Deliver { event, tries } => {
+    async fn take_place(&mut self, scheduled: Scheduled) -> Result<(), String> {
+        match scheduled {
+            Scheduled::Deliver { event, tries } => {
                 if self.invoke(&event).await?.is_none()
                     && let Some(wait) = RETRIES.get(tries)
                 {
-                    self.at(*wait, Happening::Deliver { event, tries: tries + 1 });
+                    self.at(*wait, Scheduled::Deliver { event, tries: tries + 1 });
                 }
             }
-            Happening::Step(key, number) => self.step(&key, number).await?,
-            Happening::Warned(key) => self.warned(&key).await?,
-            Happening::Submit(trial) => self.submit(trial)?,
-            Happening::Turn(turn) => self.turn(&turn)?,
-            Happening::Tick => {
+            Scheduled::Step(key, number) => self.step(&key, number).await?,
+            Scheduled::Warned(key) => self.warned(&key).await?,
+            Scheduled::Submit(trial) => self.submit(trial)?,
+            Scheduled::Turn(turn) => self.turn(&turn)?,
+            Scheduled::Tick => {
                 let tick = self.harness.reconcile();
-                self.at(Duration::ZERO, Happening::Deliver { event: tick, tries: 0 });
-                self.at(RECONCILE, Happening::Tick);
+                self.at(Duration::ZERO, Scheduled::Deliver { event: tick, tries: 0 });
+                self.at(RECONCILE, Scheduled::Tick);
             }
         }
         for event in self.harness.announced() {
@@ -251,23 +249,22 @@ impl<'a> Stage<'a> {
             let here = |agent: &&Agent| detail["instance-id"] == agent.instance.as_str();
             let warned: Vec<Agent> = self.agents.values().filter(here).cloned().collect();
             for agent in warned {
-                self.at(agent.next_poll(self.harness.now), Happening::Warned(agent.key));
+                self.at(agent.next_poll(self.harness.now), Scheduled::Warned(agent.key));
             }
         }
         if self.policy == Policy::Spotsweep {
             self.send(event);
         } else if event["source"] == "aws.batch" && detail["status"] == "FAILED" {
-            // Batch tries ten times at most; whoever waits for the trial submits it again.
+            // Batch tries at most ten times. Then the owner of the trial submits it again.
             let name = detail["jobName"].as_str().unwrap_or_default();
             let trial = name.strip_prefix("trial-").and_then(|number| number.parse().ok());
-            self.at(Duration::ZERO, Happening::Submit(trial.ok_or_else(|| format!("{name} is no trial"))?));
+            self.at(Duration::ZERO, Scheduled::Submit(trial.ok_or_else(|| format!("{name} is no trial"))?));
         }
         Ok(())
     }
 
-    /// Puts an event on the bus.
     pub(super) fn send(&mut self, event: &Value) {
-        self.at(DELIVERY, Happening::Deliver { event: event.clone(), tries: 0 });
+        self.at(DELIVERY, Scheduled::Deliver { event: event.clone(), tries: 0 });
     }
 
     fn submit(&mut self, trial: u32) -> Result<(), String> {
@@ -280,14 +277,14 @@ impl<'a> Stage<'a> {
         self.ledger.called(1);
         let answer = self.harness.cloud.world().submit_job(request);
         match answer {
-            Err(error) if error.status == 429 => self.at(Duration::from_secs(1), Happening::Submit(trial)),
+            Err(error) if error.status == 429 => self.at(Duration::from_secs(1), Scheduled::Submit(trial)),
             Err(error) => return Err(error.to_string()),
             Ok(_) => {}
         }
         Ok(())
     }
 
-    /// One invocation; the reply where it answered. What must never be is an error of the run.
+    /// Runs one invocation, and returns the reply if it succeeds. An error that must never occur ends the run.
     pub(super) async fn invoke(&mut self, event: &Value) -> Result<Option<Option<Reply>>, String> {
         let report = self.harness.deliver(event).await;
         self.ledger.invoked(&self.harness.calls.take());
@@ -306,13 +303,13 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Training of one trial.
+    /// Returns the seconds of training of one trial.
     pub(super) fn total_seconds(&self) -> f64 {
         self.plan.hours * 3600.0
     }
 
-    pub(super) fn at(&mut self, after: Duration, happening: Happening) {
+    pub(super) fn at(&mut self, after: Duration, scheduled: Scheduled) {
         self.sequence += 1;
-        self.happenings.insert((self.harness.now + after, self.sequence), happening);
+        self.scheduled.insert((self.harness.now + after, self.sequence), scheduled);
     }
 }

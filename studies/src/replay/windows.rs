@@ -1,4 +1,4 @@
-//! A folder of windows: `window-00/us-east-1a.json` and so on.
+//! Reads a folder of windows: `window-00/us-east-1a.json` and so on.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use spotsweep_world::trace::Trace;
 
 use super::ReplayError;
 
-/// Which windows.
+/// The selected windows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Windows(Option<Vec<String>>);
 
@@ -42,7 +42,7 @@ pub(super) fn read(folder: &Path, wanted: &Windows) -> Result<Vec<(String, Trace
     chosen.into_iter().map(read).collect()
 }
 
-/// The folders of a folder, in order.
+/// Returns the names of the folders in a folder, in order.
 fn names(folder: &Path) -> Result<Vec<String>, ReplayError> {
     let failed = |source| ReplayError::Folder { folder: folder.to_owned(), source };
     let mut names = Vec::new();
@@ -61,7 +61,7 @@ fn names(folder: &Path) -> Result<Vec<String>, ReplayError> {
     Ok(names)
 }
 
-/// `2`, `02` and `window-02` name the folder `window-02`.
+/// Returns the folder that `wanted` names: `2`, `02` and `window-02` name `window-02`.
 fn choose(wanted: &str, there: &[String]) -> Result<String, ReplayError> {
     let number = |name: &str| name.rsplit('-').next().and_then(|digits| digits.parse::<u32>().ok());
     let same =

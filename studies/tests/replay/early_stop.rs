@@ -1,4 +1,4 @@
-//! Interruptions as decisions: whether a trial that others have passed is moved or ended.
+//! Interruptions as decisions: a trial that others have passed is moved or ended.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use spotsweep_studies::replay::{Curves, ReplayError, decisions};
 
 use super::{MODEL, closing, open, plan, window};
 
-/// One rung at three quarters of the training: trial 0 leads there, and is the best one in the end.
+/// There is one rung at three quarters of the training. Trial 0 is the best there, and in the end.
 const CURVES: &str = r#"{"epochs": 4, "rungs": [3], "tasks": {"t": [[0.9, 0.9], [0.3, 0.3], [0.2, 0.4], [0.1, 0.1]]}}"#;
 
 fn curves(text: &str) -> Result<Curves, ReplayError> {

@@ -1,4 +1,4 @@
-//! The replay on windows made by hand, with every figure worked out beside it.
+//! Replays windows made by hand, and compares every figure with one computed beside it.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
 mod early_stop;
@@ -12,7 +12,7 @@ use clap::Parser;
 use spotsweep_studies::replay::{Figures, Parameters, Plan, Policy, ReplayError, Report, Windows, read, replay};
 use spotsweep_world::trace::Trace;
 
-/// Seconds of a tick of these windows.
+/// The seconds of a tick of these windows.
 const TICK: u64 = 60;
 
 #[derive(Parser)]
@@ -25,12 +25,12 @@ fn parameters(line: &str) -> Parameters {
     Line::try_parse_from(["replay"].into_iter().chain(line.split_whitespace())).unwrap().parameters
 }
 
-/// A window of zones `us-east-1a`, `us-east-1b`, … at 1, 2, … USD an hour.
+/// Returns a window of zones `us-east-1a`, `us-east-1b`, … at 1, 2, … USD an hour.
 fn window(zones: &[&str]) -> Vec<(String, Trace)> {
     window_at(zones, |number| format!("[[0, {}]]", number + 1))
 }
 
-/// A window of zones at these prices.
+/// Returns a window of zones at these prices.
 fn window_at(zones: &[&str], prices: impl Fn(usize) -> String) -> Vec<(String, Trace)> {
     let folder = tempfile::tempdir().unwrap();
     write(&folder.path().join("window-00"), zones, prices);
@@ -60,7 +60,7 @@ fn open(ticks: usize) -> String {
     "1".repeat(ticks)
 }
 
-/// Open for so many ticks, then closed for so many.
+/// Returns a zone that is open for `open` ticks, and then closed for `closed` ticks.
 fn closing(open: usize, closed: usize) -> String {
     "1".repeat(open) + &"0".repeat(closed)
 }
@@ -77,15 +77,16 @@ fn of(report: &Report, policy: Policy) -> Figures {
     report.of(policy).unwrap().clone()
 }
 
-/// Boot 100 s, 5 GiB of image at 64 MiB/s, 10 GiB of dataset at 125 MiB/s, checkpoints of 1 GiB every 20 minutes.
+/// The boot takes 100 s, 5 GiB of image come at 64 MiB/s, 10 GiB of dataset at 125 MiB/s, and checkpoints of 1 GiB
+/// every 20 minutes.
 const MODEL: &str = "--boot-seconds 100 --checkpoint-gib 1 --checkpoint-minutes 20";
 const BOOT_AND_PULL: f64 = 100.0 + 80.0;
 const DATASET: f64 = 10.0 * 1024.0 / 125.0;
 const TO_VOLUME: f64 = 1024.0 / 125.0;
 const TO_S3: f64 = 1024.0 / 298.0;
-/// An instance without jobs is kept so long.
+/// The time that an instance without jobs is kept.
 const IDLE: f64 = 300.0;
-/// From the end of an instance until Batch has heard of it.
+/// The time from the end of an instance until Batch has its event.
 const SHUTDOWN: f64 = 0.3;
 
 #[test]
@@ -100,7 +101,7 @@ fn an_undisturbed_trial_takes_what_its_parts_take() {
     near(on_demand.useful_share.unwrap(), 3600.0 / paid);
     near(of(&report, Policy::Restart).usd_of[0].1, paid / 3600.0);
 
-    // The file's event takes a second; a claim is asked again after two.
+    // The file's event takes a second, and a claim is repeated after two.
     let spotsweep = of(&report, Policy::Spotsweep);
     let makespan = 1.0 + BOOT_AND_PULL + 3600.0 + 2.0 * TO_VOLUME + 1.0;
     within(spotsweep.makespan_hours * 3600.0, makespan, makespan + 4.0);
@@ -114,7 +115,8 @@ fn an_undisturbed_trial_takes_what_its_parts_take() {
 
 #[test]
 fn a_reclaim_that_moves_a_trial_costs_each_policy_what_it_must() {
-    // Zone a closes at 1800 s: notice then, end at 1920 s. Zone b is open all the time, and second choice.
+    // Zone a closes at 1800 s: the notice comes then, and the end at 1920 s. Zone b is open all the time, and is the
+    // second choice.
     let report = replay(&plan(2, 1, MODEL), &window(&[&closing(30, 170), &open(200)])).unwrap();
     let checked = |policy, lost: f64, delay: f64| {
         let figures = of(&report, policy);
@@ -126,14 +128,14 @@ fn a_reclaim_that_moves_a_trial_costs_each_policy_what_it_must() {
     let began = BOOT_AND_PULL + DATASET;
     checked(Policy::S3Checkpoint, 1920.0 - began - 1200.0 - TO_S3, again + DATASET + TO_S3);
     checked(Policy::Restart, 1920.0 - began, again + DATASET);
-    // Three commands, polls every 15 s until 45 s and 1 GiB at 60 MiB/s are over (the fifth, at 63 s), two commands,
-    // polls until 5 s are over (the second), one command, 10 s of sleep, 1 GiB at 20 MiB/s.
+    // These are three commands, polls every 15 s until 45 s and 1 GiB at 60 MiB/s are over (the fifth, at 63 s), two
+    // commands, polls until 5 s are over (the second), one command, 10 s of sleep, and 1 GiB at 20 MiB/s.
     let script = 63.0 + 2.0 + 15.0 + 1.0 + 10.0 + 1024.0 / 20.0;
-    // At first its volume is there: three commands, one more, the sleep.
+    // At first the volume is in its zone: three commands, one more, and the sleep.
     let began = BOOT_AND_PULL + 3.0 + 1.0 + 10.0 - 1.0;
     checked(Policy::SeedScript, 1920.0 - began - 1200.0 - TO_VOLUME, again + script);
 
-    // Saved at the notice; the copy is made while the next instance boots.
+    // The checkpoint is saved at the notice, and the copy is made while the next instance boots.
     let spotsweep = of(&report, Policy::Spotsweep);
     assert_eq!((spotsweep.interruptions, spotsweep.finished_trials), (1, 1));
     near(spotsweep.lost_seconds_per_interruption.unwrap(), 0.0);
@@ -153,7 +155,7 @@ fn what_ec2_takes_within_its_first_hour_is_free_and_the_rest_costs_its_zones_pri
     let done = launched + BOOT_AND_PULL + DATASET + TO_S3 + 2400.0 + TO_S3 + 1.0;
     near(s3.makespan_hours * 3600.0, done);
     near(s3.usd_of[0].1, (done + IDLE - launched) * 2.0 / 3600.0);
-    // Two checkpoints of 128 parts up, one down, the dataset's 1280 parts down twice.
+    // Two checkpoints of 128 parts are uploaded and one is downloaded; the dataset's 1280 parts are downloaded twice.
     let requests = 256.0 * 0.005 / 1000.0 + (128.0 + 2560.0) * 0.0004 / 1000.0;
     let saved = BOOT_AND_PULL + DATASET + 1200.0 + TO_S3;
     let stored = (10.0 * (done + IDLE) + (done - saved)) / (30.0 * 86_400.0) * 0.023;
@@ -161,47 +163,47 @@ fn what_ec2_takes_within_its_first_hour_is_free_and_the_rest_costs_its_zones_pri
     assert_eq!(s3.aws_calls, 1 + 256 + 128 + 2560, "one job, and the parts");
 }
 
-/// What `spotsweep cost` would say of a replayed sweep, beside the table that it must agree with.
+/// The costs that `spotsweep cost` computes for a replayed sweep have to agree with this table.
 ///
 /// | attempt | zone | from | until | USD an hour |
 /// |---|---|---|---|---|
 /// | 1 | a | 1 s after the drop, boot and pull | 1800 s, no notice | 1, from tick 20 (1200 s) on 1.50 |
 /// | 2 | b | the end of the first, shutdown, boot and pull | loading, 2400 s of training, a checkpoint, 1 s | 2 |
 #[test]
-fn the_product_tells_of_a_replayed_sweep_what_its_attempts_cost() {
+fn the_product_computes_what_the_attempts_of_a_replayed_sweep_cost() {
     let prices = |zone: usize| ["[[0, 1.0], [20, 1.5]]", "[[0, 2.0]]"][zone].to_owned();
     let window = window_at(&[&closing(30, 170), &open(200)], prices);
     let report = replay(&plan(2, 1, &format!("{MODEL} --notice-seconds 0.001")), &window).unwrap();
-    let told = of(&report, Policy::Spotsweep).told.expect("the sweep has settled");
+    let recorded = of(&report, Policy::Spotsweep).recorded.expect("the sweep has settled");
 
     let (first, reclaimed) = (1.0 + BOOT_AND_PULL, 1800.0);
     let second = reclaimed + SHUTDOWN + BOOT_AND_PULL;
     let done = second + TO_VOLUME + 2400.0 + TO_VOLUME + 1.0;
     let in_a = (1200.0 - first) * 1.0 + (reclaimed - 1200.0) * 1.5;
     let in_b = (done - second) * 2.0;
-    // A claim is asked again every two seconds, an end is seen a second later.
+    // A claim is repeated every two seconds, and an end is reported a second later.
     let slack = 8.0 / 3600.0;
-    let instances = told.usd - told.storage_usd - told.control_plane_usd;
+    let instances = recorded.usd - recorded.storage_usd - recorded.control_plane_usd;
     within(instances, (in_a + in_b) / 3600.0 - slack, (in_a + in_b) / 3600.0 + slack);
     let on_demand = (reclaimed - first + done - second) * 3.06 / 3600.0;
-    within(told.on_demand_usd, on_demand - slack, on_demand + slack);
-    // 10 GiB of dataset, twice a checkpoint of 1 GiB and room: 14 GiB at 0.08 a month of 730 hours. The snapshots of
-    // this World hold bytes that stand for MiB: next to nothing.
+    within(recorded.on_demand_usd, on_demand - slack, on_demand + slack);
+    // The volume has 14 GiB: 10 GiB of dataset, twice a checkpoint of 1 GiB, and room. A GiB costs 0.08 for a month of
+    // 730 hours. The snapshots of this World have bytes that stand for MiB, so they cost next to nothing.
     let volume = 14.0 * 0.08 / 730.0 * (done - first) / 3600.0;
-    within(told.storage_usd, volume * 0.99, volume * 1.01);
-    near(told.unpriced_seconds, 0.0);
+    within(recorded.storage_usd, volume * 0.99, volume * 1.01);
+    near(recorded.unpriced_seconds, 0.0);
 
-    // The bill counts boot and idle time too, and EC2 takes nothing for a first hour that it cuts short.
+    // The bill also counts boot and idle time, and EC2 charges nothing for a first hour that it cuts short.
     let billed = of(&report, Policy::Spotsweep).usd_of[0].1;
     let paid = (BOOT_AND_PULL + done - second + IDLE) * 2.0 / 3600.0;
     within(billed, paid - slack, paid + slack);
     for other in [Policy::SeedScript, Policy::S3Checkpoint, Policy::S3OnNotice, Policy::Restart, Policy::OnDemand] {
-        assert_eq!(of(&report, other).told, None, "{other:?} has no record of its costs");
+        assert_eq!(of(&report, other).recorded, None, "{other:?} has no record of its costs");
     }
 }
 
-/// The files once said the opposite: their source's 0 means available. The shares are those of the public record,
-/// skypilot-org/spot-traces, over 45 days; these windows cover 43 of them.
+/// The files once had the opposite meaning, because 0 means available in their source. The shares are those of the
+/// public record, skypilot-org/spot-traces, over 45 days; these windows cover 43 of them.
 #[test]
 fn one_means_available_as_in_the_public_record() {
     let shares = [
@@ -246,14 +248,14 @@ fn one_means_available_as_in_the_public_record() {
 
 #[test]
 fn a_grace_too_short_loses_what_a_longer_one_saves() {
-    // 10 GiB take 82 s to write: more than 20 s, less than the 108 s of a notice that the runner gives.
+    // 10 GiB take 82 s to write: more than 20 s, and less than the 108 s of a notice that the runner gives.
     let lost = |line: &str| {
         let report = replay(&plan(2, 1, line), &window(&[&closing(30, 270), &open(300)])).unwrap();
         of(&report, Policy::Spotsweep).lost_seconds_per_interruption.unwrap()
     };
     let began = 1.0 + 90.0 + 80.0;
     let noticed = 1800.0 - began - 1200.0 - 10.0 * TO_VOLUME;
-    // A poll of the metadata service later at most, after one or two claims.
+    // The notice is found at most one poll of the metadata service later, after one or two claims.
     within(lost("--checkpoint-gib 10 --checkpoint-minutes 20 --grace-seconds 20"), noticed - 4.0, noticed + 5.0);
     near(lost("--checkpoint-gib 10 --checkpoint-minutes 20"), 0.0);
     let line = "--checkpoint-gib 10 --checkpoint-minutes 20";
@@ -270,7 +272,8 @@ fn without_a_handler_the_next_checkpoint_is_completed_if_the_notice_is_long_enou
     let line = "--checkpoint-gib 1 --no-handler --checkpoint-minutes";
     near(lost(&format!("{line} 1"), Policy::Spotsweep), 0.0);
     assert!(lost(&format!("{line} 1"), Policy::SeedScript) > 10.0, "it ignores the notice");
-    // Every 1208 s from second 171 on: the next one would be complete long after the notice. It trains on for nothing.
+    // A checkpoint comes every 1208 s from second 171 on, so the next one would be complete long after the notice.
+    // Training until then is lost.
     let ignored = lost(&format!("{line} 20"), Policy::SeedScript);
     assert!(lost(&format!("{line} 20"), Policy::Spotsweep) > 300.0, "{ignored}");
     near(lost("--checkpoint-gib 1 --checkpoint-minutes 20", Policy::Spotsweep), 0.0);
@@ -283,7 +286,7 @@ fn trials_that_the_window_cuts_off_are_reported_as_such() {
         assert_eq!((figures.finished_trials, figures.finished_windows), (0, 0), "{:?}", figures.policy);
         near(figures.makespan_hours, 60.0 * TICK as f64 / 3600.0);
     }
-    // Of 40 minutes less the start, one checkpoint is there, or what the notice left time for.
+    // Of 40 minutes without the start, one checkpoint counts, or what the notice left time for.
     let useful = |policy: Policy| of(&report, policy).useful_share.unwrap();
     assert!(useful(Policy::Spotsweep) > useful(Policy::S3Checkpoint));
     near(useful(Policy::Restart), 0.0);
@@ -333,8 +336,8 @@ fn a_wrong_request_is_answered_with_what_is_there() {
     let empty = tempfile::tempdir().unwrap();
     write(&folder.path().join("window-00"), &[&open(3), &open(3)], |_| "[[0, 1]]".into());
     let windows = read(folder.path(), &Windows::default()).unwrap();
-    let told = |error: ReplayError| error.to_string();
-    let refused = |plan: Plan| told(replay(&plan, &windows).unwrap_err());
+    let message = |error: ReplayError| error.to_string();
+    let refused = |plan: Plan| message(replay(&plan, &windows).unwrap_err());
     let hours = |hours| Plan { hours, ..plan(1, 1, "") };
     let zones = |zones: &[&str]| Plan { zones: zones.iter().map(ToString::to_string).collect(), ..plan(1, 1, "") };
     let cases = [
@@ -347,14 +350,14 @@ fn a_wrong_request_is_answered_with_what_is_there() {
         (refused(zones(&[])), "--zones must name at least one"),
         (refused(zones(&["us-east-1a", "us-east-1a"])), "each once"),
         (refused(zones(&["us-east-1a", "us-west-2a"])), "us-east-1a and us-west-2a are not of one region"),
-        (told(replay(&plan(1, 1, ""), &[]).unwrap_err()), "no window is left"),
-        (told(read(folder.path(), &"0,7".parse().unwrap()).unwrap_err()), "no window 7; there are window-00"),
-        (told(read(empty.path(), &Windows::default()).unwrap_err()), "holds no windows"),
-        (told(read(Path::new("no/such"), &Windows::default()).unwrap_err()), "cannot read no/such"),
-        (told(read(&folder.path().join("window-00"), &Windows::default()).unwrap_err()), "holds no windows"),
+        (message(replay(&plan(1, 1, ""), &[]).unwrap_err()), "no window is left"),
+        (message(read(folder.path(), &"0,7".parse().unwrap()).unwrap_err()), "no window 7; there are window-00"),
+        (message(read(empty.path(), &Windows::default()).unwrap_err()), "holds no windows"),
+        (message(read(Path::new("no/such"), &Windows::default()).unwrap_err()), "cannot read no/such"),
+        (message(read(&folder.path().join("window-00"), &Windows::default()).unwrap_err()), "holds no windows"),
     ];
-    for (told, wanted) in cases {
-        assert!(told.contains(wanted), "{told} does not say {wanted}");
+    for (message, wanted) in cases {
+        assert!(message.contains(wanted), "{message} does not say {wanted}");
     }
     assert!(Line::try_parse_from(["replay", "--snapshot-mib", "0"]).is_err());
     assert!(Line::try_parse_from(["replay", "--dataset-gib", "nan"]).is_err());

@@ -1,14 +1,14 @@
-//! What a test needs of the machine beyond Rust, Python and a C compiler: root, programs, loop devices.
+//! Checks what a test needs of the machine beyond Rust, Python and a C compiler: root, programs, loop devices.
 //!
-//! `.ci/run` sets `SPOTSWEEP_CI`: there a test fails without what it needs. Elsewhere it is skipped and says so, because
-//! `cargo test` has to work for a user who is not root on an ordinary machine.
+//! In CI, where `.ci/run` sets `SPOTSWEEP_CI`, a test fails if something is missing. Elsewhere it is skipped with a
+//! message, because `cargo test` has to work for a user without root on an ordinary machine.
 
 use std::env;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Programs that Debian has in a package of another name.
+/// Programs that are in a Debian package with another name.
 const PACKAGES: [(&str, &str); 9] = [
     ("chromedriver", "chromium-driver"),
     ("e2fsck", "e2fsprogs"),
@@ -21,22 +21,22 @@ const PACKAGES: [(&str, &str); 9] = [
     ("unshare", "util-linux"),
 ];
 
-/// What is missing, and how to get it.
+/// A missing thing, and how to get it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Missing(String);
 
 impl Missing {
-    /// `what` is missing; `remedy` says how to get it.
+    /// Returns that `what` is missing. `remedy` states how to get it.
     #[must_use]
     pub fn new(what: &str, remedy: &str) -> Self {
         Self(format!("{what} ({remedy})"))
     }
 }
 
-/// Whether the test can run. Where something is missing it says so on stderr, past the test's captured output.
+/// Whether the test can run. If something is missing, it prints that to stderr, although the test's output is captured.
 ///
 /// # Panics
-/// In CI, where something is missing.
+/// In CI, if something is missing.
 #[must_use]
 pub fn met(missing: Option<Missing>) -> bool {
     let Some(Missing(what)) = missing else { return true };
@@ -46,16 +46,16 @@ pub fn met(missing: Option<Missing>) -> bool {
     false
 }
 
-/// Says on stderr what this test needs.
+/// Prints to stderr what this test needs.
 fn say_skipped(what: &str) {
     let thread = std::thread::current();
     let test = thread.name().unwrap_or("a test");
-    // The output of a test that passes is captured: this is not.
+    // The output of a test that passes is captured, but direct writes to stderr are not.
     let _ = std::io::stderr().write_all(format!("skipped: {test} needs {what}\n").as_bytes());
 }
 
-/// The program that `variable` names. The test is opt-in, in CI too: its packages are large, and `.ci/run` runs it in a step
-/// of its own once they are installed. Where the variable is not set, that is said on stderr.
+/// Returns the program that `variable` names. The test is opt-in, also in CI, because its packages are large. `.ci/run`
+/// runs it in a step of its own after it has installed them. If the variable is not set, that is printed to stderr.
 #[must_use]
 pub fn opted_in(variable: &str) -> Option<String> {
     let program = env::var(variable).ok().filter(|program| !program.is_empty());
@@ -65,21 +65,21 @@ pub fn opted_in(variable: &str) -> Option<String> {
     program
 }
 
-/// Root, where this process is not root.
+/// Returns root as missing if this process is not root.
 #[must_use]
 pub fn root() -> Option<Missing> {
     let is_root = rustix::process::geteuid().is_root();
     (!is_root).then(|| Missing::new("root", "run the tests as root"))
 }
 
-/// A program on the search path.
+/// Returns the path of a program on the search path.
 #[must_use]
 pub fn find(program: &str) -> Option<PathBuf> {
     let folders = env::var_os("PATH")?;
     env::split_paths(&folders).map(|folder| folder.join(program)).find(|path| path.is_file())
 }
 
-/// The programs that are not on the search path.
+/// Returns the programs that are not on the search path.
 #[must_use]
 pub fn programs(wanted: &[&str]) -> Option<Missing> {
     let absent: Vec<&str> = wanted.iter().copied().filter(|program| find(program).is_none()).collect();
@@ -96,7 +96,7 @@ fn package(program: &str) -> &str {
     PACKAGES.iter().find(|(name, _)| *name == program).map_or(program, |(_, package)| package)
 }
 
-/// What block devices need: root, tools, a free loop device.
+/// Returns what is missing for block devices: root, tools, a free loop device.
 #[must_use]
 pub fn block_devices() -> Option<Missing> {
     root().or_else(|| programs(&["losetup", "fsfreeze", "mkfs.ext4"])).or_else(|| {
@@ -119,7 +119,7 @@ mod tests {
         assert!(met(None));
     }
 
-    /// In a process of its own, because a variable is the whole process's.
+    /// The test runs in a process of its own, because a variable belongs to the whole process.
     #[test]
     fn what_is_missing_fails_in_ci_and_is_skipped_elsewhere() {
         let name = "tests::what_is_missing_fails_in_ci_and_is_skipped_elsewhere";

@@ -1,12 +1,12 @@
-//! Puts itself into a container and becomes its command: `spotsweep-container SETUP COMMAND…`, where SETUP is a
-//! [`Setup`] as JSON. The emulator starts every job through it.
+//! Runs its command in a container: `spotsweep-container SETUP COMMAND…`, where SETUP is a [`Setup`] as JSON. The
+//! emulator starts every job through this program.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
 use spotsweep_emulator::container::{Setup, enter};
 
-/// What Docker exits with where a container cannot be made, and where its command cannot be started.
+/// Docker's exit codes if a container cannot be made, and if its command cannot be started.
 const NO_CONTAINER: u8 = 125;
 const NO_COMMAND: u8 = 127;
 

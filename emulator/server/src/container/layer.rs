@@ -1,4 +1,4 @@
-//! Folders that a container may change without changing the machine's: overlayfs, or copies.
+//! Shows folders whose changes do not reach the machine, by overlayfs or as copies.
 
 use std::ffi::CString;
 use std::fs::{self, Permissions};
@@ -13,14 +13,14 @@ use rustix::mount::{MountFlags, mount, mount_bind, mount_bind_recursive};
 
 use super::namespace::Rights;
 
-/// Of the folder that overlayfs makes with none (`work/work`): without it only root could remove that folder.
+/// The mode of overlayfs's folder `work/work`, which is made with none. Without this mode only root could remove it.
 const REMOVABLE: u32 = 0o700;
 
-/// Shows the image's folder at `at`. Where overlayfs cannot keep the changes in `changes`, it is a copy.
+/// Shows the image's folder at `at`. If overlayfs cannot keep the changes in `changes`, it is copied.
 pub(super) fn show_image(image: &Path, at: &Path, changes: &Path, rights: Rights) -> io::Result<()> {
     overlay(image, at, changes, rights).or_else(|error| {
         if changes.starts_with(image) {
-            // It would be copied into itself.
+            // The folder would be copied into itself.
             return Err(error);
         }
         let copy = changes.join("copy");
@@ -34,8 +34,8 @@ pub(super) fn show_image(image: &Path, at: &Path, changes: &Path, rights: Rights
     })
 }
 
-/// Shows `/tmp` at `at`. Where `changes` lies below it, or on a file system that overlayfs cannot use, changes are kept in
-/// memory; where there is no overlayfs, `/tmp` is the machine's.
+/// Shows `/tmp` at `at`. If `changes` is below it, or on a file system that overlayfs cannot use, changes are kept in
+/// memory. Without overlayfs, `/tmp` is the machine's.
 pub(super) fn show_temporary(temporary: &Path, at: &Path, changes: &Path, rights: Rights) -> io::Result<()> {
     let in_memory = || {
         let memory = changes.join("memory");
@@ -48,7 +48,7 @@ pub(super) fn show_temporary(temporary: &Path, at: &Path, changes: &Path, rights
         .or_else(|_| Ok(mount_bind_recursive(temporary, at)?))
 }
 
-/// Shows `folder` at `at`, and keeps in `changes` what is changed there.
+/// Shows `folder` at `at`, and keeps its changes in `changes`.
 fn overlay(folder: &Path, at: &Path, changes: &Path, rights: Rights) -> io::Result<()> {
     let (upper, work) = (changes.join("upper"), changes.join("work"));
     fs::create_dir_all(&upper)?;
@@ -56,7 +56,7 @@ fn overlay(folder: &Path, at: &Path, changes: &Path, rights: Rights) -> io::Resu
     fs::set_permissions(&upper, fs::metadata(folder)?.permissions())?;
     let open = |path: &Path| open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
     let folders = [open(folder)?, open(&upper)?, open(&work)?];
-    // Not by their paths: in the options a comma or colon has another meaning.
+    // The folders are given as files, because a comma or colon in a path has another meaning in the options.
     let [folder, upper_file, work_file] =
         folders.each_ref().map(|folder| format!("/proc/self/fd/{}", folder.as_raw_fd()));
     let attributes = match rights {

@@ -1,4 +1,4 @@
-//! A mount namespace of the process's own.
+//! Creates a mount namespace for the process.
 
 use std::fs;
 use std::io;
@@ -8,34 +8,34 @@ use rustix::mount::{MountPropagationFlags, mount_change};
 use rustix::process::{getegid, geteuid};
 use rustix::thread::UnshareFlags;
 
-/// By what right the process mounts.
+/// The right by which the process mounts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rights {
-    /// It is privileged on this machine.
+    /// The process is privileged on this machine.
     OfTheMachine,
-    /// Only in a user namespace of its own.
+    /// The process is only privileged in a user namespace of its own.
     OfAUserNamespace,
 }
 
-/// Makes the namespace, with a user namespace around it where the process is not privileged. Its user and group keep
-/// their numbers.
+/// Creates the namespace, inside a new user namespace if the process is not privileged. Its user and group keep their
+/// numbers.
 pub(super) fn own() -> io::Result<Rights> {
     let rights = match unshare(UnshareFlags::NEWNS) {
         Ok(()) => Rights::OfTheMachine,
-        // The latter is what a limit of 0 namespaces answers (namespaces(7)).
+        // A limit of 0 namespaces gives ENOSPC (namespaces(7)).
         Err(Errno::PERM | Errno::NOSPC) => {
             own_user_namespace()?;
             Rights::OfAUserNamespace
         }
         Err(errno) => return Err(errno.into()),
     };
-    // What is mounted here stays here; what is unmounted outside goes here too.
+    // Mounts in the namespace stay there, but an unmount outside also reaches it.
     mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)?;
     Ok(rights)
 }
 
-/// A process without privileges may map its own user and group only, and the group only once it has given up
-/// setgroups(2) (user_namespaces(7)).
+/// Creates a user namespace. A process without privileges may only map its own user and group, and the group only after
+/// it has given up setgroups(2) (user_namespaces(7)).
 fn own_user_namespace() -> io::Result<()> {
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNS)?;
@@ -44,7 +44,7 @@ fn own_user_namespace() -> io::Result<()> {
     fs::write("/proc/self/gid_map", format!("{group} {group} 1"))
 }
 
-/// The hazard for which the call is deprecated is that of another flag, `UnshareFlags::FILES`.
+/// Calls unshare. The call is deprecated because of another flag, `UnshareFlags::FILES`, which is not used here.
 #[expect(deprecated, reason = "its replacement is an unsafe function, which no crate of this workspace may call")]
 fn unshare(flags: UnshareFlags) -> Result<(), Errno> {
     rustix::thread::unshare(flags)

@@ -1,4 +1,4 @@
-//! The default event bus of an AWS endpoint: its rules, and the functions and log groups that they lead to.
+//! The default event bus of an AWS endpoint: its rules, and the functions and log groups that are their targets.
 
 use std::time::{Duration, Instant};
 
@@ -13,10 +13,9 @@ use tokio::sync::Mutex;
 
 use super::log_groups::group_of;
 
-/// How long rules and targets are believed.
+/// The time for which rules and targets are cached.
 const FRESH: Duration = Duration::from_secs(3);
 
-/// A step of a delivery that failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum BusError {
     #[error("ListRules failed")]
@@ -29,12 +28,11 @@ pub(super) enum BusError {
     Invoke { function: String, source: Box<aws_sdk_lambda::Error> },
 }
 
-/// Where a rule sends events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Target {
-    /// The ARN of a function.
+    /// A function, by its ARN.
     Function(String),
-    /// The name of a log group.
+    /// A log group, by its name.
     LogGroup(String),
 }
 
@@ -42,12 +40,12 @@ pub(super) enum Target {
 struct Rule {
     name: String,
     pattern: String,
-    /// The pattern's `source`, where it is a plain list of strings.
+    /// The pattern's `source`, if it is a plain list of strings.
     sources: Option<Vec<String>>,
     targets: Vec<Target>,
 }
 
-/// The event bus, seen through the SDK.
+/// A client of the event bus, through the SDK.
 pub(super) struct Bus {
     events: aws_sdk_eventbridge::Client,
     lambda: aws_sdk_lambda::Client,
@@ -59,7 +57,7 @@ impl Bus {
         let http = aws_smithy_http_client::Builder::new()
             .tls_provider(tls::Provider::Rustls(tls::rustls_provider::CryptoMode::Ring))
             .build_https();
-        // A local endpoint takes any credentials.
+        // A local endpoint accepts any credentials.
         let credentials = Credentials::new("test", "test", None, None, "spotsweep-emulator");
         let shared = aws_config::SdkConfig::builder()
             .behavior_version(BehaviorVersion::v2026_01_12())
@@ -67,7 +65,7 @@ impl Bus {
             .endpoint_url(endpoint)
             .credentials_provider(aws_sdk_lambda::config::SharedCredentialsProvider::new(credentials))
             .http_client(http)
-            // The delivery has its own, longer patience.
+            // The delivery retries by itself, and for longer.
             .retry_config(RetryConfig::disabled())
             .build();
         Bus {
@@ -77,7 +75,6 @@ impl Bus {
         }
     }
 
-    /// Where the rules send this event of this source.
     pub(super) async fn targets_for(&self, source: &str, event: &str) -> Result<Vec<Target>, BusError> {
         let mut targets = Vec::new();
         for rule in self.rules().await?.iter() {
@@ -171,13 +168,13 @@ impl Rule {
         Rule { name: name.to_owned(), pattern: pattern.to_owned(), sources, targets }
     }
 
-    /// Spares a call where the pattern asks for another source: all fields of a pattern must match.
+    /// Whether the event may match by its source. All fields of a pattern must match, so another source saves a call.
     fn may_match(&self, source: &str) -> bool {
         self.sources.as_ref().is_none_or(|sources| sources.iter().any(|wanted| wanted == source))
     }
 }
 
-/// Other targets and transformed inputs are left to EventBridge itself: here they are only named.
+/// Returns the target, if it is emulated. Other targets and transformed inputs are only logged.
 fn target_of(rule: &str, target: &aws_sdk_eventbridge::types::Target) -> Option<Target> {
     let transformed = target.input().is_some() || target.input_path().is_some() || target.input_transformer().is_some();
     if !transformed && target.arn().contains(":lambda:") {

@@ -1,4 +1,4 @@
-//! Log groups that are targets of rules: CloudWatch Logs' part, as far as recording events goes.
+//! Log groups that are targets of rules, as far as CloudWatch Logs records events in them.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -8,9 +8,8 @@ use jiff::Timestamp;
 /// An event that a rule has recorded.
 #[derive(Debug, Clone)]
 pub(crate) struct Line {
-    /// The whole event.
+    /// The event as JSON.
     pub(crate) message: String,
-    /// When it arrived.
     pub(crate) ingested: Timestamp,
 }
 
@@ -19,21 +18,20 @@ pub(crate) struct Line {
 pub(crate) struct LogGroups(Mutex<BTreeMap<String, Vec<Line>>>);
 
 impl LogGroups {
-    /// Notes an event.
     pub(super) fn put(&self, group: &str, message: &str) {
         let line = Line { message: message.to_owned(), ingested: Timestamp::now() };
         let mut groups = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         groups.entry(group.to_owned()).or_default().push(line);
     }
 
-    /// Up to `limit` events from the one with the number `from` on; none where no event has gone to the group.
+    /// Returns up to `limit` events from number `from` on; `None` if no event has gone to the group.
     pub(crate) fn page(&self, group: &str, from: usize, limit: usize) -> Option<Vec<Line>> {
         let groups = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         Some(groups.get(group)?.iter().skip(from).take(limit).cloned().collect())
     }
 }
 
-/// The name in `arn:aws:logs:<region>:<account>:log-group:<name>[:*]`.
+/// Returns the name in `arn:aws:logs:<region>:<account>:log-group:<name>[:*]`.
 pub(super) fn group_of(arn: &str) -> Option<&str> {
     let (service, name) = arn.split_once(":log-group:")?;
     service.starts_with("arn:aws:logs:").then(|| name.strip_suffix(":*").unwrap_or(name))

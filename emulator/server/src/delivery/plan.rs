@@ -1,11 +1,11 @@
-//! When, and how often, an event is delivered.
+//! Decides when, and how often, an event is delivered.
 
 use std::time::Duration;
 
 use crate::Injection;
 use spotsweep_world::rng::Rng;
 
-/// Chooses by the injection's seed.
+/// Random choices by the injection's seed.
 pub(super) struct Plan {
     injection: Injection,
     rng: Rng,
@@ -16,8 +16,8 @@ impl Plan {
         Plan { injection, rng: Rng::new(injection.seed) }
     }
 
-    /// The delays of an event's deliveries, shortest first: none for a lost event, two for a
-    /// duplicate. Only EC2's events are best effort (fact 2); others are never lost.
+    /// Returns the delays of an event's deliveries, shortest first: none for a lost event, two for a duplicate. Only
+    /// EC2's events are best effort (fact 2); others are never lost.
     pub(super) fn delays(&mut self, source: &str) -> Vec<Duration> {
         let best_effort = source == "aws.ec2";
         if best_effort && self.hits(self.injection.lose_best_effort) {

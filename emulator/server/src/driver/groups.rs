@@ -9,25 +9,22 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use super::tree;
 use spotsweep_world::AttemptKey;
 
-/// Times that the tree is looked at again because it has grown meanwhile.
+/// The most looks at the tree of processes, which are repeated while it grows.
 const MOST_ROUNDS: usize = 10;
 
-/// A container that runs.
 #[derive(Debug, Clone)]
 pub(super) struct Running {
-    /// Its main process, which leads a process group of its own.
+    /// The main process, which leads a process group of its own.
     pub(super) main: Pid,
-    /// The instance that it runs on.
     pub(super) instance: String,
-    /// Its root folder.
     pub(super) root: PathBuf,
 }
 
-/// The containers that are running.
+/// All running containers.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Groups {
     running: Arc<Mutex<HashMap<AttemptKey, Running>>>,
-    /// How many want an instance's containers halted.
+    /// The number of callers that have halted each instance's containers.
     halted: Arc<Mutex<HashMap<String, usize>>>,
 }
 
@@ -36,14 +33,14 @@ impl Groups {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Halts everything on an instance, until [`Groups::resume`] is called as often.
+    /// Halts all processes on an instance, until [`Groups::resume`] has been called as often.
     pub(super) fn halt(&self, instance: &str) {
         let mut halted = self.halted.lock().unwrap_or_else(PoisonError::into_inner);
         *halted.entry(instance.to_owned()).or_default() += 1;
         self.each_group_on(instance, Signal::STOP);
     }
 
-    /// Lets everything on an instance go on, if nothing else halts it.
+    /// Resumes the processes on an instance, if no other caller has halted it.
     pub(super) fn resume(&self, instance: &str) {
         let mut halted = self.halted.lock().unwrap_or_else(PoisonError::into_inner);
         let left = halted.get(instance).map_or(0, |count| count.saturating_sub(1));
@@ -60,20 +57,19 @@ impl Groups {
         self.lock().insert(attempt, running);
     }
 
-    /// Whether a running container has this root folder.
     pub(super) fn has_root(&self, root: &Path) -> bool {
         self.lock().values().any(|running| running.root == root)
     }
 
-    /// Sends a signal to an attempt's container: SIGKILL to all that it has started, as the end of a
-    /// container does, others to its main process and what shares its group.
+    /// Sends a signal to an attempt's container. SIGKILL goes to all processes that it has started, as at a container's
+    /// end. Other signals go to its main process and that one's group.
     pub(super) fn signal(&self, attempt: &AttemptKey, signal: Signal) {
         if let Some(running) = self.lock().get(attempt) {
             running.signal(signal);
         }
     }
 
-    /// The container's main process has ended: so does everything it left behind.
+    /// Kills the remaining processes of a container whose main process has ended.
     pub(super) fn end(&self, attempt: &AttemptKey) {
         if let Some(running) = self.lock().remove(attempt) {
             send(running.main, Signal::KILL);
@@ -94,7 +90,6 @@ impl Groups {
         each_group(&mains, signal);
     }
 
-    /// What runs on an instance.
     pub(super) fn on(&self, instance: &str) -> Vec<Running> {
         self.lock().values().filter(|running| running.instance == instance).cloned().collect()
     }
@@ -110,8 +105,8 @@ impl Running {
     }
 }
 
-/// Sends a signal to all that these main processes have started. A killed process no longer shows what it has started, so
-/// everything is halted before anything is killed: a process that leaves its group meanwhile is found by its parent.
+/// Sends a signal to all processes below these main processes. A killed process no longer shows its children, so
+/// everything is halted before anything is killed. A process that leaves its group meanwhile is found by its parent.
 fn each_group(mains: &[Pid], signal: Signal) {
     if signal != Signal::KILL {
         send_below(mains, signal);
@@ -122,8 +117,8 @@ fn each_group(mains: &[Pid], signal: Signal) {
     }
 }
 
-/// Sends a signal to all groups below these main processes, these first: what they have started halts before it can start
-/// more. One look at all processes serves all of them, because it takes milliseconds.
+/// Sends a signal to all groups below these main processes, and to these first, so that they cannot start more. One
+/// look at all processes serves all of them, because it takes milliseconds.
 fn send_below(mains: &[Pid], signal: Signal) -> Vec<Pid> {
     let mut reached = BTreeSet::new();
     let mut next: BTreeSet<_> = mains.iter().map(|main| main.as_raw_nonzero()).collect();
@@ -145,7 +140,7 @@ fn send_below(mains: &[Pid], signal: Signal) -> Vec<Pid> {
 
 fn send(group: Pid, signal: Signal) {
     match kill_process_group(group, signal) {
-        // No such process: it has ended by itself.
+        // There is no such process, because it has ended by itself.
         Ok(()) | Err(rustix::io::Errno::SRCH) => {}
         Err(error) => tracing::warn!(?group, ?signal, %error, "a job cannot be signalled"),
     }
@@ -160,7 +155,7 @@ mod tests {
     use super::*;
     use crate::processes::Process;
 
-    /// Starts one process after the other, each of which leaves its process group at once.
+    /// A script that starts one process after the other, each of which leaves its process group at once.
     const SPAWNS: &str = "while :; do setsid sleep 7203 & done";
 
     fn sleepers() -> Vec<i32> {
@@ -180,7 +175,7 @@ mod tests {
             let main = Pid::from_raw(shell.id().cast_signed()).unwrap();
             each_group(&[main], Signal::KILL);
             shell.wait().unwrap();
-            // On a busy machine a process that is killed takes its time to end.
+            // On a busy machine a killed process takes some time to end.
             let mut left = sleepers();
             for _ in 0..100 {
                 tokio::time::sleep(Duration::from_millis(50)).await;

@@ -1,4 +1,4 @@
-//! Carries out the World's orders to start and stop containers, and reports how they end.
+//! Starts and stops containers on the World's orders, and reports how they end.
 
 use std::io;
 use std::process::ExitStatus;
@@ -14,7 +14,7 @@ use super::Core;
 use super::process::{Host, exit_code};
 use spotsweep_world::{AttemptKey, Effect, Start, World};
 
-/// Something that was waited for.
+/// An awaited result.
 enum Done {
     Exited(AttemptKey, io::Result<ExitStatus>),
     GraceOver(AttemptKey),
@@ -32,18 +32,18 @@ impl Jobs {
         Jobs { core, host, waiting: JoinSet::new() }
     }
 
-    /// Until `closed`; then kills all that runs and waits for its end.
+    /// Runs until `closed`; then kills all containers and waits for their end.
     pub(crate) async fn run(mut self, mut orders: mpsc::UnboundedReceiver<Effect>, mut closed: watch::Receiver<bool>) {
         loop {
             tokio::select! {
-                Some(order) = orders.recv() => self.obey(order),
+                Some(order) = orders.recv() => self.execute(order),
                 Some(Ok(done)) = self.waiting.join_next() => self.report(done),
-                // An error means that the emulator is gone, which is the same.
+                // An error means that the emulator has been dropped, which is the same.
                 _ = closed.wait_for(|closed| *closed) => break,
             }
         }
         self.host.groups.kill_all();
-        // Not for the grace of containers that have ended.
+        // It does not wait for the grace of containers that have ended.
         while !self.host.groups.is_empty()
             && let Some(done) = self.waiting.join_next().await
         {
@@ -54,12 +54,12 @@ impl Jobs {
         }
     }
 
-    fn obey(&mut self, order: Effect) {
+    fn execute(&mut self, order: Effect) {
         match order {
             Effect::Start(start) => self.start(start),
             Effect::Stop { attempt, grace } => self.stop(attempt, grace),
             Effect::Kill(attempt) => self.host.groups.signal(&attempt, Signal::KILL),
-            // Events go to the delivery, not here.
+            // The delivery gets the events.
             Effect::Emit(_) => {}
         }
     }
@@ -69,13 +69,13 @@ impl Jobs {
             Ok(mut child) => {
                 self.waiting.spawn(async move { Done::Exited(start.attempt, child.wait().await) });
             }
-            Err(reason) => self.tell(|world, now| {
+            Err(reason) => self.on_world(|world, now| {
                 world.job_failed_to_start(&start.attempt, &reason, now);
             }),
         }
     }
 
-    /// As `docker stop`.
+    /// Stops a container like `docker stop`.
     fn stop(&mut self, attempt: AttemptKey, grace: Duration) {
         self.host.groups.signal(&attempt, Signal::TERM);
         self.waiting.spawn(async move {
@@ -89,17 +89,17 @@ impl Jobs {
             Done::GraceOver(attempt) => self.host.groups.signal(&attempt, Signal::KILL),
             Done::Exited(attempt, Ok(status)) => {
                 self.host.groups.end(&attempt);
-                self.tell(|world, now| world.job_exited(&attempt, exit_code(status), now));
+                self.on_world(|world, now| world.job_exited(&attempt, exit_code(status), now));
             }
             Done::Exited(attempt, Err(error)) => {
                 self.host.groups.end(&attempt);
                 let reason = format!("CannotInspectContainerError: {error}");
-                self.tell(|world, now| world.job_failed_to_start(&attempt, &reason, now));
+                self.on_world(|world, now| world.job_failed_to_start(&attempt, &reason, now));
             }
         }
     }
 
-    fn tell(&self, what: impl FnOnce(&mut World, Timestamp)) {
+    fn on_world(&self, what: impl FnOnce(&mut World, Timestamp)) {
         self.core.with(what);
     }
 }

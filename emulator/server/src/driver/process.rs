@@ -1,4 +1,4 @@
-//! Containers as child processes: each in its own process group, with its own root folder.
+//! Runs containers as child processes, each in its own process group and with its own root folder.
 
 use std::ffi::OsString;
 use std::fs;
@@ -19,16 +19,16 @@ use spotsweep_world::{AttemptKey, Start};
 /// The folder of containers' output within the work folder.
 pub(super) const LOGS: &str = "logs";
 
-/// What every container starts from.
+/// The settings that all containers share.
 pub(crate) struct Host {
     work_dir: PathBuf,
     entrypoint: Vec<String>,
     job_env: Vec<(String, String)>,
     endpoint: String,
     disk: Disk,
-    /// What makes a container of a process.
+    /// The program that puts a process into a container.
     container: Option<PathBuf>,
-    /// UUIDs of this machine's GPUs: all of them are every container's.
+    /// The UUIDs of this machine's GPUs. Every container gets all of them.
     gpus: Option<String>,
     pub(super) groups: Groups,
 }
@@ -50,7 +50,7 @@ impl Host {
     /// Starts a container.
     ///
     /// # Errors
-    /// The container's reason, in the words of the ECS agent.
+    /// Returns the container's reason, in the words of the ECS agent.
     pub(super) fn start(&self, start: &Start) -> Result<Child, String> {
         let root = self.root(start)?;
         let log = self.work_dir.join(LOGS).join(&start.log_stream);
@@ -104,14 +104,14 @@ impl Host {
         Ok(child)
     }
 
-    /// The container's empty root folder. The attempts of a trial have the same path, as in containers: a training's
-    /// pointer files may hold absolute paths.
+    /// Makes the container's empty root folder. The attempts of a trial have the same path, as in containers, because a
+    /// training's pointer files may have absolute paths.
     fn root(&self, start: &Start) -> Result<PathBuf, String> {
         let attempts = self.work_dir.join("attempts");
         let shared = trial(start).map(|trial| attempts.join(trial)).filter(|root| !self.groups.has_root(root));
         let root = shared.unwrap_or_else(|| attempts.join(folder(&start.attempt)));
         for folder in [&root, &changes(&root)] {
-            // Links to volumes go, and nothing behind them.
+            // Links to volumes are removed, but not their targets.
             match fs::remove_dir_all(folder) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     return Err(format!("CannotStartContainerError: rm {}: {error}", folder.display()));
@@ -122,7 +122,7 @@ impl Host {
         Ok(root)
     }
 
-    /// What is put before a command so that it runs in a container.
+    /// Returns the words before a command that make it run in a container.
     fn container_words(
         &self,
         root: &Path,
@@ -138,15 +138,15 @@ impl Host {
     }
 }
 
-/// Where what a container changes outside of its root goes.
+/// Returns the folder for a container's changes outside of its root.
 fn changes(root: &Path) -> PathBuf {
     root.with_extension("changes")
 }
 
-/// Whether this machine can make containers: makes one.
+/// Checks that this machine can make containers, by making one.
 ///
 /// # Errors
-/// What the program says.
+/// Returns the program's output.
 pub(crate) async fn check(container: &Path, work_dir: &Path) -> Result<(), String> {
     let root = work_dir.join("probe");
     let changes = changes(&root);
@@ -156,7 +156,7 @@ pub(crate) async fn check(container: &Path, work_dir: &Path) -> Result<(), Strin
     made.map_err(|error| format!("cannot make {}: {error}", setup.root.display()))?;
     let probe = Command::new(container).arg(words).arg("true").stdin(Stdio::null()).kill_on_drop(true).output().await;
     let probe = probe.map_err(|error| format!("cannot start {}: {error}", container.display()))?;
-    // What is left of them goes with the folder around them.
+    // What cannot be removed is removed with the folder around it.
     let _ = fs::remove_dir_all(&setup.root).and_then(|()| fs::remove_dir_all(&setup.changes));
     if probe.status.success() {
         return Ok(());
@@ -164,7 +164,7 @@ pub(crate) async fn check(container: &Path, work_dir: &Path) -> Result<(), Strin
     Err(format!("{} ({})", String::from_utf8_lossy(&probe.stderr).trim(), probe.status))
 }
 
-/// Its driver's list of them, where it has any
+/// Returns the UUIDs in the list of NVIDIA's driver, if there is one
 /// (<https://github.com/NVIDIA/open-gpu-kernel-modules/blob/main/kernel-open/nvidia/nv-procfs.c>).
 fn gpus_of_this_machine() -> Option<String> {
     let described = fs::read_dir("/proc/driver/nvidia/gpus").ok()?.flatten();
@@ -174,25 +174,25 @@ fn gpus_of_this_machine() -> Option<String> {
     (!uuids.is_empty()).then(|| uuids.join(","))
 }
 
-/// `<cluster>/<id>` of `arn:aws:ecs:<region>:<account>:task/<cluster>/<id>`.
+/// Returns `<cluster>/<id>` of `arn:aws:ecs:<region>:<account>:task/<cluster>/<id>`.
 fn task_path(arn: &str) -> &str {
     arn.split_once(":task/").map_or(arn, |(_, path)| path)
 }
 
-/// `<job id>-<index>-<attempt>`; index 0 for a plain job.
+/// Returns `<job id>-<index>-<attempt>`, with index 0 for a plain job.
 fn folder(key: &AttemptKey) -> String {
     let (job, index) = key.job.split_once(':').unwrap_or((&key.job, "0"));
     format!("{job}-{index}-{}", key.attempt)
 }
 
-/// `<sweep>-<trial's index>` of a container that runs a trial.
+/// Returns `<sweep>-<trial's index>` of a container that runs a trial.
 fn trial(start: &Start) -> Option<String> {
     let number = |name: &str| start.number(name).unwrap_or(0);
     let sweep = start.variable("SPOTSWEEP_SWEEP").filter(|sweep| !sweep.is_empty() && !sweep.contains(['/', '.']))?;
     Some(format!("{sweep}-{}", number("SPOTSWEEP_FIRST_INDEX") + number("AWS_BATCH_JOB_ARRAY_INDEX")))
 }
 
-/// An image `file:///folder` is that folder; any other image is an empty one.
+/// Returns the folder of an image `file:///folder`. Any other image is empty.
 fn image_folder(image: &str) -> Result<Option<PathBuf>, String> {
     match image.strip_prefix("file://").map(PathBuf::from) {
         Some(folder) if !folder.is_dir() => {
@@ -202,7 +202,7 @@ fn image_folder(image: &str) -> Result<Option<PathBuf>, String> {
     }
 }
 
-/// As a shell and Docker count: 128 + n for signal n.
+/// Returns the exit code as a shell and Docker do: 128 + n for signal n.
 pub(super) fn exit_code(status: ExitStatus) -> i32 {
     status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(255)
 }

@@ -1,4 +1,4 @@
-//! Which process has started which, as /proc shows it.
+//! Finds the descendants of processes in /proc.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,12 +8,12 @@ use rustix::process::Pid;
 
 use crate::processes::Process;
 
-/// The process groups of these processes and of everything below them.
+/// Returns the process groups of these processes and of all their descendants.
 pub(super) fn groups_under(mains: &[Pid]) -> BTreeSet<NonZeroI32> {
     members(mains).iter().filter_map(|stat| NonZeroI32::new(stat.group)).collect()
 }
 
-/// These processes, everything below them, and everything in their own groups.
+/// Returns these processes, all their descendants, and all processes in their own groups.
 fn members(mains: &[Pid]) -> Vec<Process> {
     let mains: BTreeSet<i32> = mains.iter().map(|main| main.as_raw_nonzero().get()).collect();
     let all = Process::all();
@@ -30,7 +30,7 @@ fn members(mains: &[Pid]) -> Vec<Process> {
     all.into_iter().filter(|stat| found.contains(&stat.pid) || mains.contains(&stat.group)).collect()
 }
 
-/// Whether nothing under a process executes: every thread is stopped, or dead.
+/// Whether no descendant of a process executes, because every thread is stopped or dead.
 pub(super) fn is_halted(main: Pid) -> bool {
     members(&[main]).iter().all(|stat| {
         let threads = fs::read_dir(format!("/proc/{}/task", stat.pid)).into_iter().flatten().flatten();

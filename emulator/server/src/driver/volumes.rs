@@ -1,7 +1,7 @@
-//! Keeps the bytes of volumes and snapshots on disk, as the World orders it.
+//! Stores the bytes of volumes and snapshots on disk, on the World's orders.
 //!
-//! `<work_dir>/volumes/<vol-…>` and `<work_dir>/snapshots/<snap-…>` are folders or, for block devices,
-//! images (`….img`). While a volume is attached, its device stands at
+//! `<work_dir>/volumes/<vol-…>` and `<work_dir>/snapshots/<snap-…>` are folders or, for block devices, images
+//! (`….img`). While a volume is attached, its device is at
 //! `<work_dir>/instances/<i-…>/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_vol…` (fact 27).
 
 use std::collections::BTreeMap;
@@ -27,17 +27,17 @@ mod tool;
 pub(crate) use block::{Loops, check as check_block_devices};
 pub(crate) use disk::Disk;
 
-/// Between two looks at something that is to end.
+/// The time between two looks at something that has to end.
 const POLL: Duration = Duration::from_millis(20);
-/// For the jobs of a dead instance to be gone, or halted writers to be still.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// The longest wait for the jobs of a dead instance to end, or for halted writers to stop.
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
-/// The one that obeys, order after order.
+/// Executes the orders about volumes, one after the other.
 pub(crate) struct VolumeKeeper {
     core: Arc<Core>,
     groups: Groups,
     disk: Disk,
-    /// Detaches that wait for an unmount.
+    /// Orders to detach that wait for an unmount.
     busy: BTreeMap<String, VolumeOrder>,
 }
 
@@ -46,7 +46,7 @@ impl VolumeKeeper {
         VolumeKeeper { core, groups, disk, busy: BTreeMap::new() }
     }
 
-    /// Until `closed`; then takes all devices away.
+    /// Runs until `closed`; then removes all devices.
     pub(crate) async fn run(
         mut self,
         mut orders: mpsc::UnboundedReceiver<VolumeOrder>,
@@ -54,7 +54,7 @@ impl VolumeKeeper {
     ) {
         loop {
             tokio::select! {
-                Some(order) = orders.recv() => self.obey(order).await,
+                Some(order) = orders.recv() => self.execute(order).await,
                 () = sleep(POLL), if !self.busy.is_empty() => self.look_at_busy().await,
                 () = closing(&mut closed) => break,
             }
@@ -62,7 +62,7 @@ impl VolumeKeeper {
         self.disk.release_all().await;
     }
 
-    async fn obey(&mut self, order: VolumeOrder) {
+    async fn execute(&mut self, order: VolumeOrder) {
         let outcome = match &order {
             VolumeOrder::Make { volume, size_gib, from } => self.disk.make(volume, *size_gib, from.as_deref()).await,
             VolumeOrder::Attach { volume, instance, .. } => self.disk.attach(volume, instance).await,
@@ -86,14 +86,14 @@ impl VolumeKeeper {
         self.core.with(|world, now| world.volume_order_done(&order, outcome, now));
     }
 
-    /// Whether a volume can come off now; says so to the World where it cannot.
+    /// Whether a volume can be detached now. If not, the World is notified.
     async fn make_free(&mut self, volume: &str, instance: &str) -> bool {
         let (alive, forced) = self.core.with(|world, _now| {
             let alive = world.instance(instance).is_some_and(|host| host.state.is_live());
             (alive, world.is_detach_forced(volume))
         });
         if !alive {
-            // Its jobs have been killed already; here only their end is waited for.
+            // Its jobs have been killed already, so only their end is awaited.
             self.end(self.groups.on(instance), || self.groups.on(instance).is_empty()).await;
             return true;
         }
@@ -102,7 +102,7 @@ impl VolumeKeeper {
             return true;
         }
         if forced {
-            // A process cannot be given the I/O errors of a device that is torn out: it dies instead.
+            // A process cannot get the I/O errors of a removed device, so it is killed instead.
             self.end(holders, || self.holders(volume, instance).is_empty()).await;
             return true;
         }
@@ -119,7 +119,7 @@ impl VolumeKeeper {
         running.iter().for_each(|one| one.signal(Signal::KILL));
         let over = until(is_over).await;
         if !over {
-            tracing::error!("killed jobs are still there after {PATIENCE:?}");
+            tracing::error!("killed jobs are still there after {LONGEST_WAIT:?}");
         }
     }
 
@@ -133,13 +133,14 @@ impl VolumeKeeper {
             if alive && !forced && !self.holders(&volume, instance).is_empty() {
                 self.busy.insert(volume, order);
             } else {
-                // Unmounted, forced or orphaned: the World has ordered the detach again, or does so now.
+                // The volume was unmounted, forced or orphaned: the World has repeated the order to detach, or does so
+                // now.
                 self.core.with(|world, _now| world.set_mounted(&volume, false));
             }
         }
     }
 
-    /// The writers were halted when the snapshot was requested: see [`halt_writers`].
+    /// Copies a volume. Its writers were halted when the snapshot was requested: see [`halt_writers`].
     async fn copy(
         &mut self,
         snapshot: &str,
@@ -162,21 +163,21 @@ impl VolumeKeeper {
 }
 
 async fn closing(closed: &mut watch::Receiver<bool>) {
-    // An error means that the emulator is gone, which is the same.
+    // An error means that the emulator has been dropped.
     let _ = closed.wait_for(|closed| *closed).await;
 }
 
-/// A snapshot shows the volume as of the request (fact 24): from now on nothing more is written by
-/// the instance's jobs, until the copy is made.
+/// Halts the instance's jobs until the copy is made, because a snapshot has the volume's content at the request (fact
+/// 24).
 pub(super) fn halt_writers(order: &VolumeOrder, groups: &Groups) {
     if let VolumeOrder::Copy { instance: Some(instance), .. } = order {
         groups.halt(instance);
     }
 }
 
-/// Whether something has come true within [`PATIENCE`].
+/// Whether a condition becomes true within [`LONGEST_WAIT`].
 async fn until(is_so: impl Fn() -> bool) -> bool {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + LONGEST_WAIT;
     loop {
         if is_so() {
             return true;
@@ -188,7 +189,7 @@ async fn until(is_so: impl Fn() -> bool) -> bool {
     }
 }
 
-/// How the device of a volume is called in `/dev/disk/by-id` (fact 27).
+/// Returns the name of a volume's device in `/dev/disk/by-id` (fact 27).
 fn device_link(volume: &str) -> PathBuf {
     PathBuf::from(format!("disk/by-id/nvme-Amazon_Elastic_Block_Store_{}", volume.replacen('-', "", 1)))
 }

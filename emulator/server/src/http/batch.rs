@@ -1,4 +1,4 @@
-//! AWS Batch's wire: restJson1. One POST path per action, errors by `x-amzn-errortype`.
+//! The wire protocol of AWS Batch, restJson1: one POST path per action, and errors in `x-amzn-errortype`.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use spotsweep_world::{ApiError, Failure, Service, World};
 
 type Action = fn(&mut World, &[u8]) -> Result<Value, ApiError>;
 
-/// The paths are the names in lower case.
+/// The actions by their paths, which are their names in lower case.
 const ACTIONS: [(&str, Action); 14] = [
     ("SubmitJob", |world, body| {
         check_size(body, LARGEST_PAYLOAD)?;
@@ -61,7 +61,7 @@ fn check_size(body: &[u8], limit: usize) -> Result<(), ApiError> {
 fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
     let body = if body.is_empty() { b"{}" } else { body };
     serde_json::from_slice(body).map_err(|error| match error.to_string() {
-        // AWS takes it or ignores it; here it would have no effect, so it is refused.
+        // AWS accepts or ignores the field. Here it would have no effect, so it is refused.
         unknown if unknown.starts_with("unknown field") => ApiError::not_emulated(&unknown),
         message => ApiError { code: "SerializationException", status: 400, message },
     })
@@ -83,7 +83,7 @@ pub(super) async fn call(State(core): State<Arc<Core>>, Path(path): Path<String>
     })
 }
 
-/// restJson1's errors.
+/// Returns an error in restJson1's form.
 pub(super) fn error(error: &ApiError) -> Response {
     let body = serde_json::json!({"message": error.message}).to_string();
     let mut response = answer(error.status, "application/json", body);

@@ -1,4 +1,4 @@
-//! EC2's wire: the query protocol. `Action=…` in a form body, XML back.
+//! The wire protocol of EC2, the query protocol: `Action=…` in a form body, and XML as the answer.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
@@ -24,13 +24,13 @@ const XML: &str = "text/xml;charset=UTF-8";
 
 type Effect = fn(&mut World, &Form) -> Result<String, ApiError>;
 
-/// An action: its name, the parameters that are emulated (`N` stands for a number), and what it does.
+/// An action: its name, its emulated parameters (`N` stands for a number), and its effect.
 type Action = (&'static str, &'static [&'static str], Effect);
 
-/// Parameters of the Describe actions that choose from resources.
+/// The parameters of the Describe actions that select resources.
 const SELECTION: [&str; 4] = ["Filter.N.Name", "Filter.N.Value.N", "MaxResults", "NextToken"];
 
-/// Parameters of the actions that make a tagged resource.
+/// The parameters of the actions that make a tagged resource.
 const TAG_SPECIFICATION: [&str; 3] =
     ["TagSpecification.N.ResourceType", "TagSpecification.N.Tag.N.Key", "TagSpecification.N.Tag.N.Value"];
 
@@ -72,7 +72,6 @@ const ACTIONS: [Action; 16] = [
     }),
 ];
 
-/// The decoded parameters.
 struct Form(BTreeMap<String, String>);
 
 impl Form {
@@ -100,20 +99,20 @@ impl Form {
         Ok(self.number(name)?.unwrap_or(false))
     }
 
-    /// The numbers `n` of the parameters `<name>.n` and `<name>.n.…`, in order; EC2 takes lists with gaps.
+    /// Returns the numbers `n` of the parameters `<name>.n` and `<name>.n.…`, in order. EC2 accepts lists with gaps.
     fn numbers(&self, name: &str) -> BTreeSet<u32> {
         let number = |key: &String| key.strip_prefix(name)?.strip_prefix('.')?.split('.').next()?.parse().ok();
         self.0.keys().filter_map(number).collect()
     }
 
-    /// `<name>.1`, `<name>.2`, …
+    /// Returns the values of `<name>.1`, `<name>.2`, …
     fn list(&self, name: &str) -> Vec<String> {
         self.numbers(name).into_iter().filter_map(|n| self.optional(&format!("{name}.{n}"))).collect()
     }
 
     fn filters(&self) -> Result<Vec<Filter>, ApiError> {
         let filter = |n| {
-            // EC2's own words for a filter without a name.
+            // EC2 prints a filter without a name in this way.
             let name = self.get(&format!("Filter.{n}.Name")).unwrap_or("null").to_owned();
             let values = self.list(&format!("Filter.{n}.Value"));
             if name == "null" || values.is_empty() {
@@ -124,7 +123,7 @@ impl Form {
         self.numbers("Filter").into_iter().map(filter).collect()
     }
 
-    /// Ids under `ids`, filters, and the page.
+    /// Returns the ids under `ids`, the filters, and the page.
     fn selection(&self, ids: &str) -> Result<Selection, ApiError> {
         Ok(Selection {
             ids: self.list(ids),
@@ -134,7 +133,7 @@ impl Form {
         })
     }
 
-    /// `<prefix>.1.Key`, `<prefix>.1.Value`, …
+    /// Returns the tags in `<prefix>.1.Key`, `<prefix>.1.Value`, …
     fn tags(&self, prefix: &str) -> Result<Tags, ApiError> {
         let mut tags = Tags::default();
         for n in self.numbers(prefix) {
@@ -147,7 +146,7 @@ impl Form {
         Ok(tags)
     }
 
-    /// The tags that a new resource of this type is to have.
+    /// Returns the tags for a new resource of this type.
     fn tags_on_create(&self, resource_type: &str) -> Result<Tags, ApiError> {
         let mut tags = Tags::default();
         for n in self.numbers("TagSpecification") {
@@ -161,7 +160,7 @@ impl Form {
         Ok(tags)
     }
 
-    /// Refuses what the action does not have, or has on AWS only.
+    /// Refuses parameters that the action does not have, or has only on AWS.
     fn check_emulated(&self, action: &str, own: &[&str]) -> Result<(), ApiError> {
         let shared: &[&str] = match action {
             "DescribeInstances" | "DescribeVolumes" | "DescribeSnapshots" => &SELECTION,
@@ -184,7 +183,7 @@ impl Form {
     }
 }
 
-/// `Filter.2.Value.1` as `Filter.N.Value.N`.
+/// Returns `Filter.2.Value.1` as `Filter.N.Value.N`.
 fn numbers_as_n(name: &str) -> String {
     let part = |part| if u32::from_str(part).is_ok() { "N" } else { part };
     name.split('.').map(part).collect::<Vec<_>>().join(".")
@@ -227,7 +226,7 @@ fn error(error: &ApiError, request_id: &str) -> Response {
     named(answer(error.status, XML, body), request_id)
 }
 
-/// The header says the same id as the body.
+/// Adds the request id of the body as a header.
 fn named(mut response: Response, request_id: &str) -> Response {
     if let Ok(id) = HeaderValue::from_str(request_id) {
         response.headers_mut().insert(REQUEST_ID, id);

@@ -1,5 +1,5 @@
-//! ECS's wire: JSON 1.1. The action stands in `X-Amz-Target`, errors in `__type`. And the ECS agent's endpoint for
-//! containers.
+//! The wire protocol of ECS, JSON 1.1, with the action in `X-Amz-Target` and errors in `__type`; and the ECS agent's
+//! endpoint for containers.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ pub(super) fn call(core: &Arc<Core>, target: &str, body: &Bytes) -> Answer {
     })
 }
 
-/// What the agent says of a container, by its task's cluster and id.
+/// Returns the agent's description of a container, by the cluster and id of its task.
 pub(super) async fn container(State(core): State<Arc<Core>>, Path((cluster, id)): Path<(String, String)>) -> Answer {
     let found = core.with(|world, _now| world.container_metadata(&format!("{cluster}/{id}")));
     Ok(match found {

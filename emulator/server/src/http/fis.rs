@@ -1,4 +1,4 @@
-//! FIS's wire: restJson1, with a method and a path for each action.
+//! The wire protocol of FIS, restJson1, with a method and a path for each action.
 
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ fn call(core: &Core, action: &str, act: impl FnOnce(&mut World) -> Result<Value,
     })
 }
 
-/// Unknown members would have no effect, so they are refused.
+/// Parses a body. Unknown members would have no effect, so they are refused.
 fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
     serde_json::from_slice(body)
         .map_err(|error| invalid(format!("spotsweep-emulator cannot take this request: {error}")))

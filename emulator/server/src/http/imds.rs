@@ -24,7 +24,7 @@ pub(super) async fn call(
     headers: HeaderMap,
 ) -> Answer {
     Ok(core.with(|world, now| match world.instance(&id) {
-        // The service lives and dies with its machine.
+        // The service works only while its instance lives.
         Some(instance) if instance.state.is_live() => {
             reply(world, instance, &method, path.trim_end_matches('/'), &headers, now)
         }
@@ -78,8 +78,8 @@ fn metadata(world: &World, instance: &Instance, name: &str) -> Option<String> {
     }
 }
 
-/// Tokens need no memory: they say for which instance and until when they hold. (They keep no
-/// secret: whoever reaches this port may do anything anyway.)
+/// Returns a token. Tokens need no storage, because they contain their instance and their expiry. They need not be
+/// secret, because anyone who reaches this port may do anything.
 fn token(instance: &str, ttl_seconds: i64, now: Timestamp) -> Response {
     let until = now.as_second() + ttl_seconds;
     let mut response = plain(200, &format!("{instance}.{until}"));

@@ -1,7 +1,8 @@
-//! CloudWatch Logs' wire: JSON 1.1. GetLogEvents reads what containers print, from the head of a stream on;
-//! FilterLogEvents what rules have recorded (`filter`).
+//! The wire protocol of CloudWatch Logs, JSON 1.1. GetLogEvents reads the output of containers, from the start of a
+//! stream on. FilterLogEvents reads the events that rules have recorded (`filter`).
 //!
-//! A stream is the attempt's own file. Its lines have no times of their own: each gets the time of the newest (<https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_GetLogEvents.html>).
+//! A stream is the attempt's own file. Its lines have no times of their own, so each gets the time of the newest
+//! (<https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_GetLogEvents.html>).
 
 mod filter;
 
@@ -18,15 +19,15 @@ use serde_json::{Value, json};
 use super::{Answer, answer};
 use crate::driver::Core;
 
-/// What `X-Amz-Target` begins with.
+/// The prefix of `X-Amz-Target`.
 pub(super) const VERSION: &str = "Logs_20140328.";
 const GET: &str = "GetLogEvents";
 const FILTER: &str = "FilterLogEvents";
-/// Most events of one answer, as AWS has it.
+/// The most events of one answer, as on AWS.
 const MOST_EVENTS: usize = 10_000;
-/// Most bytes of one answer, as AWS has it.
+/// The most bytes of one answer, as on AWS.
 const PAGE_BYTES: u64 = 1 << 20;
-/// An unfinished line that stays so for this long is taken to be the last.
+/// The time after which an unchanged, unfinished line counts as the last one.
 const QUIET: Duration = Duration::from_secs(1);
 
 #[derive(Deserialize)]
@@ -37,21 +38,21 @@ struct GetLogEvents {
     next_token: Option<String>,
     #[serde(default)]
     start_from_head: bool,
-    /// 1 to 10 000 events.
+    /// The number of events, 1 to 10 000.
     limit: Option<usize>,
-    /// Milliseconds since 1970: the first event that is wanted.
+    /// The first wanted time, in milliseconds since 1970.
     start_time: Option<u64>,
-    /// Milliseconds since 1970: the first event that is not.
+    /// The first time that is no longer wanted, in milliseconds since 1970.
     end_time: Option<u64>,
 }
 
-/// A refusal: its code, and why.
+/// A refusal: its code and its reason.
 type Refusal = (&'static str, String);
 
 pub(super) fn call(core: &Arc<Core>, target: &str, body: &Bytes) -> Answer {
     let outcome = match target.strip_prefix(VERSION) {
         Some(GET) => serde_json::from_slice::<GetLogEvents>(body)
-            // Also for members that are not emulated.
+            // Members that are not emulated are refused too.
             .map_err(|error| ("SerializationException", error.to_string()))
             .and_then(|request| {
                 check_group(core, &request)?;
@@ -71,7 +72,8 @@ pub(super) fn call(core: &Arc<Core>, target: &str, body: &Bytes) -> Answer {
     })
 }
 
-/// A stream's name begins with the job definition's (Batch user guide, "Use the awslogs log driver").
+/// Checks the group. A stream's name begins with the job definition's name (Batch user guide, "Use the awslogs log
+/// driver").
 fn check_group(core: &Arc<Core>, request: &GetLogEvents) -> Result<(), Refusal> {
     let definition = request.log_stream_name.split('/').next().unwrap_or_default();
     if core.with(|world, _now| world.is_log_group(definition, &request.log_group_name)) {
@@ -80,7 +82,7 @@ fn check_group(core: &Arc<Core>, request: &GetLogEvents) -> Result<(), Refusal> 
     Err(("ResourceNotFoundException", "The specified log group does not exist.".to_owned()))
 }
 
-/// One page. The token is the place in the file: at the end it stays the same, as AWS's does.
+/// Returns one page. Its token is the position in the file, which stays the same at the end, as on AWS.
 fn events(logs: &Path, request: &GetLogEvents) -> Result<Value, Refusal> {
     let missing = || ("ResourceNotFoundException", "The specified log stream does not exist.".to_owned());
     let name = Path::new(&request.log_stream_name);
@@ -125,16 +127,17 @@ fn events(logs: &Path, request: &GetLogEvents) -> Result<Value, Refusal> {
     Ok(json!({ "events": events, "nextForwardToken": format!("f/{next}"), "nextBackwardToken": format!("b/{offset}") }))
 }
 
-/// Where a page lies.
+/// The position of a page.
 #[derive(Clone, Copy)]
 enum Place {
-    /// From a place in the file on.
+    /// The events from a position in the file on.
     From(u64),
-    /// The events before a place in the file; without one, the newest.
+    /// The events before a position in the file; without one, the newest.
     Before(Option<u64>),
 }
 
-/// Where the wanted page lies: from the head on or after a token, else the newest events, or those before a token.
+/// Returns the position of the wanted page: from the start on or after a token; otherwise the newest events, or those
+/// before a token.
 fn place(request: &GetLogEvents) -> Option<Place> {
     match &request.next_token {
         None if request.start_from_head => Some(Place::From(0)),
@@ -147,7 +150,8 @@ fn place(request: &GetLogEvents) -> Option<Place> {
     }
 }
 
-/// Where so many lines begin that end at a place in the file, or at the end of its last whole line. A page at most.
+/// Returns where the last `lines` lines before a position in the file begin, or before the end of its last whole line.
+/// They are one page at most.
 fn beginning(path: &Path, end: Option<u64>, lines: usize) -> io::Result<u64> {
     let mut file = File::open(path)?;
     let is_quiet = is_quiet(file.metadata()?.modified()?);
@@ -162,13 +166,13 @@ fn beginning(path: &Path, end: Option<u64>, lines: usize) -> io::Result<u64> {
     };
     let breaks = bytes[..whole].iter().enumerate().rev().filter(|(_, byte)| **byte == b'\n');
     let begin = breaks.map(|(place, _)| place + 1).nth(lines - 1);
-    // Part of a line stands at the beginning of what was read, unless that is the file's own.
+    // The bytes begin with a part of a line, unless they begin at the file's start.
     let first_whole = bytes.iter().position(|byte| *byte == b'\n').map_or(0, |place| place + 1);
     let begin = begin.unwrap_or(if from == 0 { 0 } else { first_whole });
     Ok(from + begin as u64)
 }
 
-/// Whole lines from `offset` on, and when the newest was written.
+/// Returns whole lines from `offset` on, and the time of the newest one.
 fn page(path: &Path, offset: u64) -> io::Result<(Vec<u8>, SystemTime)> {
     let mut file = File::open(path)?;
     let modified = file.metadata()?.modified()?;
@@ -177,7 +181,7 @@ fn page(path: &Path, offset: u64) -> io::Result<(Vec<u8>, SystemTime)> {
     file.take(PAGE_BYTES).read_to_end(&mut bytes)?;
     let is_quiet = is_quiet(modified);
     match bytes.iter().rposition(|byte| *byte == b'\n') {
-        // A line longer than a page goes out in pieces.
+        // A line longer than a page is returned in pieces.
         _ if bytes.len() as u64 == PAGE_BYTES && !bytes.contains(&b'\n') => {}
         Some(end) if bytes.len() as u64 == PAGE_BYTES || !is_quiet => bytes.truncate(end + 1),
         None if !is_quiet => bytes.clear(),
@@ -186,7 +190,7 @@ fn page(path: &Path, offset: u64) -> io::Result<(Vec<u8>, SystemTime)> {
     Ok((bytes, modified))
 }
 
-/// Whether an unfinished line is taken to be the last.
+/// Whether an unfinished line counts as the last one.
 fn is_quiet(modified: SystemTime) -> bool {
     modified.elapsed().is_ok_and(|since| since >= QUIET)
 }
@@ -213,7 +217,7 @@ mod tests {
         Ok((lines.collect(), page["nextForwardToken"].as_str().unwrap().to_owned()))
     }
 
-    /// Pages of two lines from the end to the beginning, and on from the end.
+    /// The test reads pages of two lines from the end to the start, and from the end on.
     #[test]
     fn a_stream_is_read_backwards() {
         let folder = std::env::temp_dir().join(format!("spotsweep-logs-back-{}", std::process::id()));

@@ -1,4 +1,4 @@
-//! The emulator's own API: what goes on inside, and trouble on demand.
+//! The emulator's own API: its state, and faults on demand.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,19 +17,19 @@ fn json_answer(status: u16, value: &Value) -> Answer {
     Ok(answer(status, "application/json", value.to_string()))
 }
 
-/// `GET /_emulator/state`
+/// Handles `GET /_emulator/state`.
 pub(super) async fn state(State(core): State<Arc<Core>>) -> Answer {
     json_answer(200, &core.snapshot())
 }
 
-/// `GET /_emulator/calls`: counts by action, and the latest calls in order.
+/// Handles `GET /_emulator/calls`: the counts by action, and the latest calls in order.
 pub(super) async fn calls(State(core): State<Arc<Core>>) -> Answer {
     let answer =
         core.with(|world, _now| json!({"counts": world.call_counts(), "log": world.call_log().collect::<Vec<_>>()}));
     json_answer(200, &answer)
 }
 
-/// `POST /_emulator/faults {"action", "when", "times", "kind"}`
+/// Handles `POST /_emulator/faults {"action", "when", "times", "kind"}`.
 pub(super) async fn plant_fault(State(core): State<Arc<Core>>, body: Bytes) -> Answer {
     act::<Fault>(&body, |fault| {
         core.with(|world, _now| world.fault(fault));
@@ -37,7 +37,8 @@ pub(super) async fn plant_fault(State(core): State<Arc<Core>>, body: Bytes) -> A
     })
 }
 
-/// `POST /_emulator/trouble`: any fields of [`Trouble`]; the others stay. Answers all of them.
+/// Handles `POST /_emulator/trouble` with any fields of [`Trouble`]. The others keep their values, and the answer has
+/// all of them.
 pub(super) async fn set_trouble(State(core): State<Arc<Core>>, body: Bytes) -> Answer {
     act::<serde_json::Map<String, Value>>(&body, |changes| {
         core.with(|world, _now| {
@@ -57,11 +58,11 @@ pub(super) async fn set_trouble(State(core): State<Arc<Core>>, body: Bytes) -> A
 #[serde(deny_unknown_fields)]
 struct Reclaim {
     instance: String,
-    /// None: the instance dies without notice.
+    /// The notice; `None` if the instance ends without one.
     notice_seconds: Option<f64>,
 }
 
-/// `POST /_emulator/reclaim {"instance", "notice_seconds"}`
+/// Handles `POST /_emulator/reclaim {"instance", "notice_seconds"}`.
 pub(super) async fn reclaim(State(core): State<Arc<Core>>, body: Bytes) -> Answer {
     act::<Reclaim>(&body, |Reclaim { instance, notice_seconds }| {
         let notice = notice(notice_seconds)?;
@@ -74,12 +75,12 @@ pub(super) async fn reclaim(State(core): State<Arc<Core>>, body: Bytes) -> Answe
 #[serde(deny_unknown_fields)]
 struct ReclaimZone {
     zone: String,
-    /// None: the instances die without notice.
+    /// The notice; `None` if the instances end without one.
     notice_seconds: Option<f64>,
 }
 
-/// `POST /_emulator/reclaim-zone {"zone", "notice_seconds"}`: no capacity there until zone-capacity
-/// lifts it.
+/// Handles `POST /_emulator/reclaim-zone {"zone", "notice_seconds"}`. The zone then has no capacity until zone-capacity
+/// gives it some.
 pub(super) async fn reclaim_zone(State(core): State<Arc<Core>>, body: Bytes) -> Answer {
     act::<ReclaimZone>(&body, |ReclaimZone { zone, notice_seconds }| {
         let notice = notice(notice_seconds)?;
@@ -94,7 +95,7 @@ struct Rebalance {
     instance: String,
 }
 
-/// `POST /_emulator/rebalance {"instance"}`
+/// Handles `POST /_emulator/rebalance {"instance"}`.
 pub(super) async fn rebalance(State(core): State<Arc<Core>>, body: Bytes) -> Answer {
     act::<Rebalance>(&body, |Rebalance { instance }| {
         core.with(|world, now| world.recommend_rebalance(&instance, now))?;
@@ -106,11 +107,11 @@ pub(super) async fn rebalance(State(core): State<Arc<Core>>, body: Bytes) -> Ans
 #[serde(deny_unknown_fields)]
 struct ZoneCapacity {
     zone: String,
-    /// None: no limit.
+    /// The limit; `None` if there is none.
     instances: Option<u32>,
 }
 
-/// `POST /_emulator/zone-capacity {"zone", "instances"}`
+/// Handles `POST /_emulator/zone-capacity {"zone", "instances"}`.
 pub(super) async fn zone_capacity(State(core): State<Arc<Core>>, body: Bytes) -> Answer {
     act::<ZoneCapacity>(&body, |ZoneCapacity { zone, instances }| {
         core.with(|world, now| {

@@ -1,4 +1,4 @@
-//! The price list's wire: JSON 1.1, of which GetProducts is known, for one instance type.
+//! The wire protocol of the price list, JSON 1.1. Only GetProducts of one instance type is emulated.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ struct Filter {
     value: String,
 }
 
-/// What an ordinary instance is: the one product of a type that is known here. A filter for another is refused.
+/// The attributes of an ordinary instance, the only product of a type here. A filter for another is refused.
 const ORDINARY: [(&str, &str); 4] =
     [("operatingSystem", "Linux"), ("tenancy", "Shared"), ("preInstalledSw", "NA"), ("capacitystatus", "Used")];
 
@@ -64,7 +64,7 @@ fn check(request: GetProducts, region: &str) -> Result<GetProducts, String> {
     Ok(request)
 }
 
-/// Each product is a text of JSON of its own, as on AWS.
+/// Returns the products, each as a text of JSON, as on AWS.
 fn products(request: &GetProducts) -> String {
     let name = request.filters.iter().find(|filter| filter.field == "instanceType").map(|filter| &filter.value);
     let product = name.and_then(|name| Some((name, on_demand_usd(name)?))).map(|(name, usd)| {

@@ -1,4 +1,4 @@
-//! Service Quotas' wire: JSON 1.1, of which GetServiceQuota is known, for EC2.
+//! The wire protocol of Service Quotas, JSON 1.1. Only GetServiceQuota of EC2 is emulated.
 
 use std::sync::Arc;
 

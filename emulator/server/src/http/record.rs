@@ -1,8 +1,8 @@
-//! Writes the AWS requests that reach the emulator, with their answers, into a folder: `tests/botocore` validates
-//! them against the SDK's service models, and `tests/iam` evaluates them against the roles of the template.
+//! Records the AWS requests that reach the emulator, with their answers, in a folder. `tests/botocore` validates them
+//! against the SDK's service models, and `tests/iam` evaluates them against the roles of the template.
 //!
-//! One line of JSON for each form of a request: ids, hashes and times do not make a new form, because no rule of a
-//! service model tells them apart. Of the headers, the signature and the session token are left out.
+//! There is one line of JSON for each form of a request. Ids, hashes and times do not make a new form, because no rule
+//! of a service model depends on them. The signature and the session token are left out of the headers.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};
@@ -22,36 +22,36 @@ use serde_json::{Value, json};
 use super::dropped;
 use crate::driver::Core;
 
-/// Names the folder. Unset: nothing is recorded.
+/// The variable that names the folder. Nothing is recorded if it is not set.
 const VARIABLE: &str = "SPOTSWEEP_RECORD";
-/// An id, a hash or a time has at least so many digits. Less may be a count or a number of seconds, which models limit.
+/// The fewest digits of an id, a hash or a time. Fewer may be a count or a number of seconds, which models limit.
 const LEAST_DIGITS: usize = 6;
-/// Headers that a record must not hold.
+/// Headers that must not be recorded.
 const SECRET: [&str; 2] = ["authorization", "x-amz-security-token"];
 
-/// The file that an emulator writes, and the forms that it has in there.
+/// The file that an emulator writes, and the forms that are in it.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     written: Mutex<(File, HashSet<u64>)>,
 }
 
 impl Recorder {
-    /// The recorder that the environment asks for, with a file in the folder.
+    /// Returns the recorder that the environment asks for, with a file in the folder.
     ///
     /// # Errors
-    /// When the folder or the file cannot be made.
+    /// If the folder or the file cannot be made.
     pub(crate) fn from_env() -> io::Result<Option<Self>> {
         static EMULATORS: AtomicU32 = AtomicU32::new(0);
         let Some(folder) = std::env::var_os(VARIABLE).filter(|folder| !folder.is_empty()) else { return Ok(None) };
         fs::create_dir_all(&folder)?;
         let number = EMULATORS.fetch_add(1, Ordering::Relaxed);
         let name = format!("emulator-{}-{number}.jsonl", std::process::id());
-        // Each test may have a process of its own: the number of one that has ended is given again.
+        // Each test may have a process of its own, and the number of an ended process is used again.
         let file = File::options().create(true).append(true).open(Path::new(&folder).join(name))?;
         Ok(Some(Self { written: Mutex::new((file, HashSet::new())) }))
     }
 
-    /// Writes an exchange whose request, or a part of whose answer, has a form that is not there yet.
+    /// Writes an exchange if its request, or a part of its answer, has a new form.
     fn write(&self, request: &Value, answer: &Value) {
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
         let (file, forms) = &mut *written;
@@ -72,7 +72,7 @@ impl Recorder {
     }
 }
 
-/// EC2's action stands in its body.
+/// Returns EC2's action, which is in the body.
 fn action(request: &Value) -> Option<&str> {
     request["body"].as_str()?.split('&').find(|parameter| parameter.starts_with("Action="))
 }
@@ -83,7 +83,7 @@ fn hash(value: &impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// The text with a zero for each character of an id, a hash or a time, so that lengths stay.
+/// Returns the text with a zero for each character of an id, a hash or a time, so that lengths are unchanged.
 fn form(text: &str) -> String {
     let is_part = |c: char| c.is_ascii_hexdigit() || "-:.%+TZ".contains(c);
     let mut form = String::with_capacity(text.len());
@@ -101,8 +101,8 @@ fn form(text: &str) -> String {
     form
 }
 
-/// Passes a request on and records it with its answer. The emulator's own API and the metadata service are no part
-/// of a service model.
+/// Passes a request on, and records it with its answer. The emulator's own API and the metadata service are not part of
+/// a service model.
 pub(super) async fn exchange(
     State((core, recorder)): State<(Arc<Core>, Arc<Recorder>)>,
     request: Request,
@@ -113,7 +113,7 @@ pub(super) async fn exchange(
         return next.run(request).await;
     }
     let (head, body) = request.into_parts();
-    // What a client breaks off is no request.
+    // A request that the client has aborted does not count.
     let Ok(body) = to_bytes(body, usize::MAX).await else { return dropped() };
     let asked = asked(&core, &head, &body);
     let (head, answer) = next.run(Request::from_parts(head, Body::from(body))).await.into_parts();
@@ -143,13 +143,15 @@ fn plain(headers: &HeaderMap) -> BTreeMap<&str, String> {
     kept.map(|(name, value)| (name.as_str(), String::from_utf8_lossy(value.as_bytes()).into_owned())).collect()
 }
 
-/// `KEY/DATE/REGION/SERVICE` of the signature, which is no secret: AWS's "Elements of an AWS API request signature".
+/// Returns `KEY/DATE/REGION/SERVICE` of the signature, which is no secret: AWS's "Elements of an AWS API request
+/// signature".
 fn signed(headers: &HeaderMap) -> Option<&str> {
     let credential = headers.get("authorization")?.to_str().ok()?.split_once("Credential=")?.1;
     Some(credential.split_once("/aws4_request")?.0)
 }
 
-/// The tags that the resources of a request to EC2 or ECS have before it: conditions of roles ask about them.
+/// Returns the tags that the resources of a request to EC2 or ECS have before it, because conditions of roles refer to
+/// them.
 fn tags(core: &Core, body: &Bytes) -> BTreeMap<String, BTreeMap<String, String>> {
     let named = form_urlencoded::parse(body).map(|(_, value)| value.into_owned());
     let ids = named.filter(|value| ["vol-", "snap-", "i-"].iter().any(|kind| value.starts_with(kind)));

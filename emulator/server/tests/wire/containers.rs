@@ -1,4 +1,4 @@
-//! What a job sees of this machine, and what it leaves there.
+//! The files that a job can see on this machine, and those that it leaves there.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -14,8 +14,8 @@ use crate::rig::Rig;
 
 const CONTAINER: &str = env!("CARGO_BIN_EXE_spotsweep-container");
 
-/// Writes its own name to each place, waits for the other job, and tells what is there. A second attempt tells what is
-/// there at its start.
+/// Writes its own name to each place, waits for the other job, and prints what is there. A second attempt prints what
+/// is there at its start.
 const PLACES: &str = r#"
     places="/dltraining/mark /storage/0/mark $HOME/mark ./mark /tmp/spotsweep-wire-mark"
     for place in $places; do [ ! -e $place ] || echo "found $place"; done
@@ -33,7 +33,7 @@ async fn each_attempt_has_folders_of_its_own() {
     let image = rig.folder.path().join("image");
     fs::write(image.join("given"), "given\n").unwrap();
     let before = ["/dltraining", "/storage", HOME].map(|path| Path::new(path).exists());
-    // Below the emulator's own folder, which jobs see as it is.
+    // The folder is below the emulator's own folder, which jobs see unchanged.
     let others = rig.folder.path().join("work/others");
     fs::create_dir(&others).unwrap();
     let script = PLACES.replace("OTHERS", others.to_str().unwrap());
@@ -53,7 +53,7 @@ async fn each_attempt_has_folders_of_its_own() {
     rig.emulator.shutdown().await;
 }
 
-/// A folder that every user can reach, with what a container is made from, for the user with this number.
+/// A folder that every user can reach, with the files of a container, for the user with this number.
 struct Scene {
     folder: tempfile::TempDir,
     user: u32,
@@ -115,7 +115,7 @@ fn without_privileges_it_is_the_same_in_a_user_namespace() {
         assert_eq!((out.as_ref(), notes.as_ref()), (expected(&scene).as_str(), ""), "{before:?}");
         assert_eq!(fs::read_to_string(scene.path("image/given")).unwrap(), "given\n", "{before:?}");
         assert!(scene.path("work/root/dltraining").is_dir(), "{before:?}");
-        // Who has made it can remove it.
+        // The user who has made the folders can remove them.
         let remove = format!("rm -r {0}/root {0}/changes", scene.path("work").display());
         let removed = Command::new(before[0]).args(&before[1..]).args(["sh", "-c", &remove]).status().unwrap();
         assert!(removed.success(), "{before:?}");

@@ -30,7 +30,7 @@ async fn a_job_runs_as_a_process_and_its_exit_code_decides() {
     assert!(env.contains("AWS_EC2_METADATA_SERVICE_ENDPOINT=http://127.0.0.1:"), "{env}");
     assert!(!env.contains("CARGO"), "nothing is inherited: {env}");
     let wanted = ["RUNNABLE", "STARTING", "RUNNING", "RUNNABLE", "STARTING", "RUNNING", "SUCCEEDED"];
-    assert_eq!(rig.told(&id), wanted);
+    assert_eq!(rig.statuses(&id), wanted);
 
     let filter = KeyValuesPair::builder().name("JOB_NAME").values("WIRE").build();
     let listed = rig.batch.list_jobs().job_queue("queue").filters(filter).send().await.unwrap();
@@ -122,7 +122,7 @@ async fn instances_answer_at_ec2_and_at_their_own_metadata_service() {
 #[tokio::test]
 async fn stopping_ends_the_whole_process_group() {
     let rig = Rig::new().await;
-    // Ignores SIGTERM and has a child of its own: only SIGKILL to the group ends both.
+    // The script ignores SIGTERM and has a child, so only SIGKILL to the group ends both.
     let script = "trap '' TERM; sleep 60 & echo $!; wait; wait; sleep 60";
     let terminated = rig.submit(script, 5).await;
     let shut_down = rig.submit(script, 5).await;
@@ -131,9 +131,9 @@ async fn stopping_ends_the_whole_process_group() {
     let stream_of = async |id: &str| rig.job(id).await.container().unwrap().log_stream_name().unwrap().to_owned();
     let first = written_pid(&rig, &stream_of(&terminated).await).await;
     let second = written_pid(&rig, &stream_of(&shut_down).await).await;
-    let terminate = rig.batch.terminate_jobs().jobs(&terminated).jobs("of-nobody").reason("enough");
+    let terminate = rig.batch.terminate_jobs().jobs(&terminated).jobs("of-no-queue").reason("enough");
     let answer = terminate.send().await.unwrap();
-    assert_eq!((answer.successful(), answer.errors()), (&[terminated.clone(), "of-nobody".to_owned()][..], &[][..]));
+    assert_eq!((answer.successful(), answer.errors()), (&[terminated.clone(), "of-no-queue".to_owned()][..], &[][..]));
     let job = rig.wait_for(&terminated, JobStatus::Failed).await;
     assert_eq!(job.status_reason(), Some("enough"));
     let container = job.attempts()[0].container().unwrap();
@@ -176,7 +176,7 @@ async fn dropping_the_emulator_leaves_no_process() {
     tokio::time::timeout(Duration::from_secs(30), ended).await.expect("it ends before it would by itself");
 }
 
-/// The process id that a job writes first.
+/// Returns the process id that a job prints first.
 async fn written_pid(rig: &Rig, stream: &str) -> u32 {
     let written = async {
         loop {

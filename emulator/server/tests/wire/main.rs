@@ -1,4 +1,4 @@
-//! The emulator as AWS's own SDKs see it, with real processes as jobs.
+//! Tests the emulator through AWS's own SDKs, with real processes as jobs.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
 mod containers;

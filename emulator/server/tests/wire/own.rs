@@ -1,4 +1,4 @@
-//! The emulator's own routes: trouble on demand.
+//! The emulator's own routes: faults on demand.
 
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ async fn a_zone_is_reclaimed_and_given_back() {
     let (_, answer) = rig.post("reclaim-zone", &json!({"zone": "us-east-1a", "notice_seconds": 0.1})).await;
     assert_eq!(answer, json!({"instances": [host]}));
     rig.wait_for(&job, JobStatus::Runnable).await;
-    // In a zone with capacity it would have started by then.
+    // In a zone with capacity the job would have started by then.
     tokio::time::sleep(Duration::from_millis(300)).await;
     rig.wait_for(&job, JobStatus::Runnable).await;
     rig.post("zone-capacity", &json!({"zone": "us-east-1b"})).await;

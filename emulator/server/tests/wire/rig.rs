@@ -27,12 +27,12 @@ pub(crate) struct Rig {
 }
 
 impl Rig {
-    /// An emulator with one queue and the definition `shell`, one vCPU each, image in a folder.
+    /// Starts an emulator with one queue and the definition `shell`, with one vCPU each and an image in a folder.
     pub(crate) async fn new() -> Rig {
         Rig::with(Volumes::Directories).await
     }
 
-    /// The same with volumes of this kind.
+    /// Starts the same emulator with volumes of this kind.
     pub(crate) async fn with(volumes: Volumes) -> Rig {
         let folder = tempfile::tempdir().unwrap();
         let image = folder.path().join("image");
@@ -122,7 +122,7 @@ impl Rig {
         }
     }
 
-    /// What an SDK would not send: status, headers and body of the answer to a POST with this header line.
+    /// Sends a POST that an SDK would not send, with this header line. Returns status, headers and body of the answer.
     pub(crate) async fn raw(&self, path: &str, header: &str, body: &str) -> (u16, String, String) {
         let endpoint = self.emulator.endpoint();
         let mut stream = TcpStream::connect(endpoint.strip_prefix("http://").unwrap()).await.unwrap();
@@ -141,14 +141,14 @@ impl Rig {
         std::fs::read_to_string(path).unwrap()
     }
 
-    pub(crate) fn told(&mut self, job: &str) -> Vec<String> {
-        let mut told = Vec::new();
+    pub(crate) fn statuses(&mut self, job: &str) -> Vec<String> {
+        let mut statuses = Vec::new();
         while let Ok(event) = self.events.try_recv() {
             if event["detail"]["jobId"] == job {
-                told.push(event["detail"]["status"].as_str().unwrap().to_owned());
+                statuses.push(event["detail"]["status"].as_str().unwrap().to_owned());
             }
         }
-        told
+        statuses
     }
 }
 

@@ -1,4 +1,4 @@
-//! Nothing is ignored: what an action does not know, or does not emulate, is refused.
+//! Nothing is ignored: parameters that an action does not have, or that are not emulated, are refused.
 
 use crate::rig::Rig;
 

@@ -1,5 +1,5 @@
-//! A workspace moves to another zone, with real bytes: what the control plane and the runner do, done
-//! by hand with the SDK and a shell script.
+//! Moves a workspace with real bytes to another zone. The tests do the part of the control plane and of the runner with
+//! the SDK and a shell script.
 
 use std::path::Path;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::rig::{DEADLINE, Rig};
 const A: &str = "us-east-1a";
 const B: &str = "us-east-1b";
 
-/// As the runner: waits for the device, makes a file system on a blank one, mounts.
+/// The runner's part: waits for the device, makes a file system on a blank one, mounts.
 const MOUNT: &str = r#"
     set -e
     here=$SPOTSWEEP_ROOT/dltraining
@@ -29,9 +29,8 @@ const MOUNT: &str = r#"
     fi
     unmount() { if [ -L "$here" ]; then rm "$here"; else umount "$here"; fi; }
 "#;
-/// Adds a line to one file after the other, again and again: at no moment are two of them further
-/// apart than one line. The large files between them make a copy take its time. As the
-/// runner's child, the writer is in a process group of its own.
+/// Adds a line to one file after the other, so that two of them never differ by more than one line. The large files
+/// between them make a copy take some time. Like the runner's child, the writer is in a process group of its own.
 const WRITE: &str = r#"
     for file in 1 2 3 4 5 6 7 8; do : > "$here/$file"; head -c 2000000 /dev/urandom > "$here/payload$file"; done
     touch -d 2020-02-02 "$here/payload1" && chmod 640 "$here/payload1"
@@ -90,7 +89,7 @@ impl Rig {
         answer.volumes()[0].attachments().first().map(|attachment| attachment.state().unwrap().clone())
     }
 
-    /// Starts a job in this zone; its id and its instance.
+    /// Starts a job in this zone. Returns its id and its instance.
     async fn start(&self, zone: &str, script: &str) -> (String, String) {
         let other = if zone == A { B } else { A };
         self.emulator.with_world(|world, now| world.set_zone_capacity(other, Some(0), now));
@@ -132,7 +131,7 @@ impl Rig {
         id
     }
 
-    /// The lines that a job has printed, once there are so many.
+    /// Returns the lines that a job has printed, once there are `count`.
     async fn lines(&self, job: &str, count: usize) -> Vec<String> {
         let stream = self.job(job).await.container().unwrap().log_stream_name().unwrap().to_owned();
         let read = || self.log(&stream).lines().map(str::to_owned).collect::<Vec<_>>();
@@ -140,7 +139,7 @@ impl Rig {
         read()
     }
 
-    /// A volume, and a job that has mounted it and writes to it.
+    /// Makes a volume, and starts a job that mounts it and writes to it.
     async fn writer(&self, device: &str) -> (String, String) {
         let volume = self.volume(A, None, device).await;
         let (job, host) = self.start(A, &script(&volume, WRITE)).await;
@@ -160,10 +159,10 @@ async fn migrate(volumes: Volumes) {
     let (job, host) = rig.start(A, &script(&source, WRITE)).await;
     rig.attach(&source, &host, "/dev/sdf").await;
     let hash = rig.lines(&job, 1).await[0].clone();
-    // The job writes on meanwhile.
+    // The job goes on writing meanwhile.
     tokio::time::sleep(Duration::from_millis(500)).await;
 
-    // While it is written to: the moment of the request.
+    // The snapshot has the content at the request, although the job writes.
     let during = rig.snapshot(&source).await;
     let detach = rig.ec2.detach_volume().volume_id(&source).instance_id(&host);
     detach.send().await.unwrap();
@@ -215,7 +214,7 @@ fn is_empty(folder: &Path) -> bool {
     std::fs::read_dir(folder).unwrap().next().is_none()
 }
 
-/// Whether a mount or a loop device still knows anything of this folder.
+/// Whether a mount or a loop device still refers to this folder.
 fn has_device(work: &Path) -> bool {
     let work = work.to_str().unwrap();
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
@@ -236,14 +235,14 @@ async fn a_block_device_with_a_file_system_moves_to_another_zone() {
     }
 }
 
-/// A rig with two jobs that write to their mounted volumes: volume and job.
+/// Starts two jobs that write to their mounted volumes, and returns each volume and job.
 async fn two_writers() -> (Rig, [(String, String); 2]) {
     let rig = Rig::with(Volumes::BlockDevices).await;
     let writers = [rig.writer("/dev/sdf").await, rig.writer("/dev/sdg").await];
     (rig, writers)
 }
 
-/// All ways to pull a volume from under a job.
+/// These are all ways to remove a volume from a running job.
 #[tokio::test]
 async fn nothing_stays_mounted_or_attached() {
     if !met(block_devices()) {

@@ -1,6 +1,6 @@
-//! SQLite's rollback journal: pages as they were before a transaction, which are put back when it did not end
-//! (<https://www.sqlite.org/fileformat2.html#the_rollback_journal>; what is put back of a damaged journal,
-//! <https://sqlite.org/src/file/src/pager.c>, `pager_playback`).
+//! SQLite's rollback journal: pages as they were before a transaction. SQLite restores them if the transaction did not
+//! end (<https://www.sqlite.org/fileformat2.html#the_rollback_journal>; for a damaged journal, `pager_playback` in
+//! <https://sqlite.org/src/file/src/pager.c>).
 
 use std::collections::HashSet;
 use std::io::{self, ErrorKind, Read};
@@ -8,26 +8,26 @@ use std::io::{self, ErrorKind, Read};
 use super::{Restored, page_bytes};
 use crate::source::{Source, big_endian};
 
-/// A journal that was rolled back or committed has zeros here, or is empty.
+/// The first bytes. A journal that was rolled back or committed has zeros here, or is empty.
 const MAGIC: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
 const HEADER_BYTES: u64 = 28;
-/// In place of the number of records: as many as there are. SQLite writes it where it does not wait for the disk.
+/// A number of records that means all records in the file. SQLite writes it if it does not wait for the disk.
 const ALL: u64 = 0xffff_ffff;
-/// A record has the number of its page before it, and a checksum after it.
+/// The bytes of a record besides its page: the page's number before it, and a checksum after it.
 const RECORD_BYTES: u64 = 8;
-/// Every so many bytes of a page, counted from its end, are part of the checksum.
+/// The distance of the bytes of a page that are part of the checksum, counted from its end.
 const CHECKSUM_STEP: usize = 200;
 
-/// What a journal means.
+/// The effect of a journal.
 pub(super) enum Found {
-    /// Nothing is put back.
+    /// SQLite restores nothing.
     Nothing,
-    /// The journal does not say what is put back.
+    /// The journal does not show what SQLite restores.
     Unclear,
     Hot(Restored),
 }
 
-/// What the header of a part of a journal states.
+/// The header of a part of a journal.
 struct Header {
     records: u64,
     nonce: u32,
@@ -37,15 +37,15 @@ struct Header {
     page_bytes: u64,
 }
 
-/// What `journal` makes of a database of so many bytes.
+/// Returns the effect of `journal` on a database of `database_bytes` bytes.
 pub(super) fn restored(journal: &mut Source, database_bytes: u64) -> io::Result<Found> {
     if journal.read_at(0, MAGIC.len() as u64)? != MAGIC {
         return Ok(Found::Nothing);
     }
-    // SQLite passes over a header that is cut off, though its transaction may have begun to write.
+    // SQLite skips a header that is cut off, although its transaction may have begun to write.
     let Some(first) = header(journal, 0)? else { return Ok(Found::Unclear) };
     let end = journal.bytes.saturating_sub(MAGIC.len() as u64);
-    // A transaction over several databases ends so: yet another file says whether it was complete.
+    // A transaction over several databases ends in this way. Yet another file states whether it was complete.
     if end >= first.sector_bytes && journal.read_at(end, MAGIC.len() as u64)? == MAGIC {
         return Ok(Found::Unclear);
     }
@@ -62,7 +62,7 @@ pub(super) fn restored(journal: &mut Source, database_bytes: u64) -> io::Result<
             records => records,
         };
         if !put_back(journal, at, records, header.nonce, database_bytes, &mut found)? {
-            // The database may have been changed in more pages than these.
+            // The transaction may have changed more pages of the database than these.
             found.is_complete = false;
             break;
         }
@@ -72,7 +72,6 @@ pub(super) fn restored(journal: &mut Source, database_bytes: u64) -> io::Result<
     Ok(Found::Hot(found))
 }
 
-/// The header at `at`, if there is one.
 fn header(journal: &mut Source, at: u64) -> io::Result<Option<Header>> {
     let header = journal.read_at(at, HEADER_BYTES)?;
     if (header.len() as u64) < HEADER_BYTES || !header.starts_with(&MAGIC) {
@@ -90,7 +89,8 @@ fn header(journal: &mut Source, at: u64) -> io::Result<Option<Header>> {
     Ok(page_bytes(number(24)).map(header))
 }
 
-/// Notes the pages of so many records from `at` on. False where one of them is missing or wrong: SQLite stops there.
+/// Notes the pages of the next records from `at` on. Returns false if one of them is missing or wrong, because SQLite
+/// stops there.
 fn put_back(
     journal: &mut Source,
     at: u64,
@@ -100,7 +100,7 @@ fn put_back(
     found: &mut Restored,
 ) -> io::Result<bool> {
     let mut reader = journal.reader(at);
-    // Of at most 64 KiB, as the size of a page is.
+    // A page, and therefore a record, has little more than 64 KiB at most.
     let mut record = vec![0; usize::try_from(found.page_bytes + RECORD_BYTES).unwrap_or_default()];
     for _ in 0..records {
         match reader.read_exact(&mut record) {
@@ -122,7 +122,7 @@ fn put_back(
 }
 
 fn checksum(content: &[u8], nonce: u32) -> u32 {
-    // From the end; the first byte of the page is never part of it.
+    // The checksum counts from the end, and never includes the first byte of the page.
     let bytes = content[1..].iter().rev().skip(CHECKSUM_STEP - 1).step_by(CHECKSUM_STEP);
     bytes.fold(nonce, |sum, byte| sum.wrapping_add(u32::from(*byte)))
 }

@@ -7,15 +7,15 @@ use std::io::{self, ErrorKind, Read};
 use super::{Restored, page_bytes};
 use crate::source::{Source, big_endian};
 
-/// The last bit says in which order its checksums are computed.
+/// The first bytes, without the last bit, which selects the byte order of the checksums.
 const MAGIC: u64 = 0x377f_0682;
 const HEADER_BYTES: u64 = 32;
 const FRAME_HEADER_BYTES: usize = 24;
-/// Of a header and of a frame's header, so many bytes are part of the checksum.
+/// The bytes of a header, and of a frame's header, that are part of the checksum.
 const SUMMED: usize = 24;
 const FRAME_SUMMED: usize = 8;
 
-/// The running checksum: each frame's goes on from that of the one before.
+/// The running checksum: each frame's continues the one before.
 struct Checksum {
     is_big_endian: bool,
     sums: (u32, u32),
@@ -35,13 +35,13 @@ impl Checksum {
         self.sums = (first, second);
     }
 
-    /// Whether these eight bytes state it.
+    /// Whether these eight bytes state the checksum.
     fn is(&self, stated: &[u8]) -> bool {
         big_endian(stated) == (u64::from(self.sums.0) << 32) | u64::from(self.sums.1)
     }
 }
 
-/// What `log` makes of a database of so many bytes; `None` where no transaction is complete in it.
+/// Returns the effect of `log` on a database of `database_bytes` bytes; `None` if the log has no complete transaction.
 pub(super) fn restored(log: &mut Source, database_bytes: u64) -> io::Result<Option<Restored>> {
     let header = log.read_at(0, HEADER_BYTES)?;
     if (header.len() as u64) < HEADER_BYTES || big_endian(&header[..4]) & !1 != MAGIC {
@@ -55,10 +55,10 @@ pub(super) fn restored(log: &mut Source, database_bytes: u64) -> io::Result<Opti
     }
     let mut found = None;
     let mut beside = HashSet::new();
-    // Of a transaction that is not complete yet.
+    // These pages belong to a transaction that is not complete yet.
     let mut pending = Vec::new();
     let mut reader = log.reader(HEADER_BYTES);
-    // Of little more than 64 KiB, as the size of a page is.
+    // A page, and therefore a frame, has little more than 64 KiB at most.
     let mut frame = vec![0; FRAME_HEADER_BYTES + usize::try_from(page_bytes).unwrap_or_default()];
     loop {
         match reader.read_exact(&mut frame) {
@@ -69,7 +69,7 @@ pub(super) fn restored(log: &mut Source, database_bytes: u64) -> io::Result<Opti
         let (start, content) = frame.split_at(FRAME_HEADER_BYTES);
         checksum.add(&start[..FRAME_SUMMED]);
         checksum.add(content);
-        // Frames with another salt are older: the log is written again from its beginning.
+        // Frames with another salt are older, because the log is rewritten from its beginning.
         if start[8..16] != header[16..24] || !checksum.is(&start[16..]) {
             break;
         }
@@ -77,7 +77,7 @@ pub(super) fn restored(log: &mut Source, database_bytes: u64) -> io::Result<Opti
         if Restored::is_needed(page, page_bytes, database_bytes) {
             pending.push(page);
         }
-        // The last frame of a transaction has the database's size after it.
+        // The last frame of a transaction states the database's size after it; others state 0.
         let pages = big_endian(&start[4..8]);
         if pages > 0 {
             beside.extend(pending.drain(..));

@@ -1,4 +1,4 @@
-//! A file of a TensorFlow checkpoint's tensors: the index beside it has the place and the checksum of each one
+//! A file of a TensorFlow checkpoint's tensors. The index beside it has the position and the checksum of each tensor
 //! (<https://github.com/tensorflow/tensorflow/blob/master/tensorflow/core/protobuf/tensor_bundle.proto>,
 //! `BundleEntryProto`; blocks: <https://github.com/google/leveldb/blob/main/doc/table_format.md>).
 
@@ -11,16 +11,16 @@ use super::{BLOCK_END_BYTES, FOOTER_BYTES};
 use crate::source::{Source, little_endian};
 use crate::{Completeness, Open};
 
-/// A longer index is not read. One with a million tensors has some 50 MB.
+/// The longest index that is read. An index of a million tensors has about 50 MB.
 const MAX_INDEX_BYTES: u64 = 64 << 20;
-/// Longer blocks are not read. Those of an index have some hundred kilobytes.
+/// The longest block that is read. The blocks of an index have a few hundred kilobytes.
 const MAX_BLOCK_BYTES: u64 = 16 << 20;
 const BUFFER_BYTES: usize = 64 * 1024;
-/// Types of which the checksum is not that of their bytes: texts, resources, variants.
+/// Types whose checksum is not that of their bytes: texts, resources, variants.
 const OTHER_CHECKSUM: [u64; 3] = [7, 20, 21];
 static CASTAGNOLI: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&CRC_32_ISCSI);
 
-/// Of one tensor.
+/// The entry of one tensor.
 #[derive(Default)]
 struct Entry {
     kind: u64,
@@ -30,14 +30,15 @@ struct Entry {
     checksum: u64,
 }
 
-/// The index of the checkpoint that a file belongs to, and the number of the file: `ckpt-1.data-00000-of-00001`.
+/// Returns the index of the checkpoint that a file belongs to, and the number of the file:
+/// `ckpt-1.data-00000-of-00001`.
 pub(crate) fn index(path: &Path) -> Option<(PathBuf, u64)> {
     let (shard, count) = path.extension()?.to_str()?.strip_prefix("data-")?.split_once("-of-")?;
     count.parse::<u64>().ok()?;
     Some((path.with_extension("index"), shard.parse().ok()?))
 }
 
-/// What the index says. Without one that is whole, nothing is known.
+/// Judges a file by the index. Without a whole index the result is unknown.
 pub(crate) fn completeness(source: &mut Source, index: &Path, shard: u64, open: Open<'_>) -> io::Result<Completeness> {
     let Ok(mut index) = open(index).and_then(Source::new) else { return Ok(Completeness::Unknown) };
     if index.bytes > MAX_INDEX_BYTES {
@@ -52,7 +53,7 @@ pub(crate) fn completeness(source: &mut Source, index: &Path, shard: u64, open: 
     if !ends.into_iter().all(|end| end.is_some_and(|end| end <= source.bytes)) {
         return Ok(Completeness::Torn);
     }
-    // Tensors that share their bytes would be read once for each of them.
+    // Otherwise tensors that share their bytes would be read once for each of them.
     if total.is_none_or(|total| total > source.bytes) {
         return Ok(Completeness::Unknown);
     }
@@ -75,12 +76,12 @@ fn has_checksum(source: &mut Source, entry: &Entry) -> io::Result<bool> {
         }
         digest.update(&buffer[..count]);
     }
-    // As LevelDB stores it: a checksum of what has checksums in it would be weak.
+    // The checksum is masked as in LevelDB, because a checksum of data that contain checksums would be weak.
     let masked = digest.finalize().rotate_right(15).wrapping_add(0xa282_ead8);
     Ok(u64::from(masked) == entry.checksum)
 }
 
-/// The tensors of one file; `None` where the index is compressed or strange.
+/// Returns the tensors of one file; `None` if the index is compressed or invalid.
 fn entries(index: &mut Source, shard: u64) -> io::Result<Option<Vec<Entry>>> {
     let footer = index.read_at(index.bytes.saturating_sub(FOOTER_BYTES), FOOTER_BYTES)?;
     let mut rest = footer.as_slice();
@@ -88,7 +89,7 @@ fn entries(index: &mut Source, shard: u64) -> io::Result<Option<Vec<Entry>>> {
     let Some(blocks) = block(index, handle)? else { return Ok(None) };
     let Some(blocks) = values(&blocks) else { return Ok(None) };
     let mut found = Vec::new();
-    // Blocks that share their bytes would be read once for each of them.
+    // Otherwise blocks that share their bytes would be read once for each of them.
     let mut left = index.bytes;
     for mut value in blocks {
         let handle = self::handle(&mut value);
@@ -107,12 +108,12 @@ fn entries(index: &mut Source, shard: u64) -> io::Result<Option<Vec<Entry>>> {
     Ok(Some(found))
 }
 
-/// Where a block is, and its length.
+/// Returns the offset and the length of a block.
 fn handle(rest: &mut &[u8]) -> Option<(u64, u64)> {
     Some((variable(rest)?, variable(rest)?))
 }
 
-/// A block's content, if it is not compressed: TensorFlow does not compress it.
+/// Returns a block's content if it is not compressed, which TensorFlow never does.
 fn block(index: &mut Source, handle: Option<(u64, u64)>) -> io::Result<Option<Vec<u8>>> {
     let is_there = |(offset, bytes): &(u64, u64)| {
         *bytes <= MAX_BLOCK_BYTES && offset.checked_add(*bytes).is_some_and(|end| end < index.bytes)
@@ -124,7 +125,7 @@ fn block(index: &mut Source, handle: Option<(u64, u64)>) -> io::Result<Option<Ve
     Ok(is_plain.then_some(content))
 }
 
-/// The values of a block, but for that of the empty key, which is about all files.
+/// Returns the values of a block, except for that of the empty key, which describes all files.
 fn values(content: &[u8]) -> Option<Vec<&[u8]>> {
     let (_, count) = content.split_last_chunk::<4>()?;
     let restarts = little_endian(count).checked_add(1)?.checked_mul(4)?;
@@ -173,7 +174,7 @@ fn take<'a>(rest: &mut &'a [u8], count: u64) -> Option<&'a [u8]> {
     rest.split_off(..usize::try_from(count).ok()?)
 }
 
-/// As [`crate::walk::Walk::variable`].
+/// Reads a number like [`crate::walk::Walk::variable`].
 fn variable(rest: &mut &[u8]) -> Option<u64> {
     let mut number = 0;
     for place in 0..10 {

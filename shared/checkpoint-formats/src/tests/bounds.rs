@@ -1,6 +1,7 @@
-//! What it costs to judge a file, whatever is in it.
+//! Bounds the time and memory of judging a file, whatever its content.
 //!
-//! For long: `FUZZ_SECONDS=600 FUZZ_SEED=7 cargo test --release --workspace --lib -- whatever_is_in_a_file --nocapture`.
+//! To run it longer: `FUZZ_SECONDS=600 FUZZ_SEED=7 cargo test --release --workspace --lib -- whatever_is_in_a_file
+//! --nocapture`.
 
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
@@ -14,10 +15,10 @@ use super::*;
 mod sweep_measure;
 use sweep_measure::{computed, peak_kib, scaled};
 
-/// What a decoder may hold: xz says first how much it wants, and Zstandard has a window of 128 MiB.
+/// The most memory of a decoder: xz states in advance how much it needs, and Zstandard has a window of 128 MiB.
 const MOST_MEMORY: u64 = 300 << 20;
 
-/// The CPU time and the memory of judging a file that is in memory.
+/// Returns the CPU time and the memory of judging a file that is in memory.
 fn cost(name: &str, content: &[u8]) -> (Completeness, Duration, u64) {
     let (mut found, mut time) = (Completeness::Unknown, Duration::ZERO);
     let content = content.to_vec();
@@ -54,7 +55,7 @@ impl Content for InMemory {
 
 #[test]
 fn what_unpacks_to_more_than_its_share_is_not_judged() {
-    // Each has 1 MiB of zeros in every member.
+    // Each file has 1 MiB of zeros in every member.
     let zeros = vec![0; 1 << 20];
     let mut zip = ::zip::ZipWriter::new(Cursor::new(Vec::new()));
     for member in 0..40 {
@@ -79,7 +80,7 @@ fn what_unpacks_to_more_than_its_share_is_not_judged() {
     }
 }
 
-/// Starts of files and what is repeated after them: each piece is a part of its format.
+/// Returns starts of files, each with a valid piece of its format that is repeated after it.
 fn pieces() -> Vec<(&'static str, Vec<u8>, Vec<u8>)> {
     let of = |start: &[u8], piece: &[u8]| (start.to_vec(), piece.to_vec());
     let sqlite = sqlite_of(1);

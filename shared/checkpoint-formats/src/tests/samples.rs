@@ -1,8 +1,8 @@
-//! Files of each format, made here.
+//! Samples of files of each format.
 
 use super::*;
 
-/// Bytes that look like ends of formats, and like operations of a pickle.
+/// Returns bytes that look like ends of formats, and like operations of a pickle.
 pub(super) fn tricky(length: usize) -> Vec<u8> {
     b"..PK\x05\x06PAR1.}]\n\x1f\x8b".iter().copied().cycle().take(length).collect()
 }
@@ -66,21 +66,21 @@ pub(super) fn npy_of(kind: &str, shape: &str, data: &[u8]) -> Vec<u8> {
     [b"\x93NUMPY\x01\x00", length.as_slice(), header.as_bytes(), data].concat()
 }
 
-/// `pickle.dumps({'epoch': 3, 'w': b'…'}, 4)`, in one frame.
+/// Returns `pickle.dumps({'epoch': 3, 'w': b'…'}, 4)`, in one frame.
 pub(super) fn pickle_of(data: &[u8]) -> Vec<u8> {
     let length = u32::try_from(data.len()).unwrap().to_le_bytes();
     let body = [b"}\x94(\x8c\x05epoch\x94K\x03\x8c\x01w\x94B".as_slice(), &length, data, b"\x94u."].concat();
     [b"\x80\x04\x95".as_slice(), &(body.len() as u64).to_le_bytes(), &body].concat()
 }
 
-/// The magic number, and four more pickles in place of version, system, object and keys.
+/// Returns the magic number, and four more pickles in place of version, system, object and keys.
 pub(super) fn torch_of(data: &[u8]) -> Vec<u8> {
     let number = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.".as_slice();
     let small = b"\x80\x02}q\x00.".as_slice();
     [number, small, small, &pickle_of(data), small].concat()
 }
 
-/// `base` bytes stand before it.
+/// Returns an HDF5 file with `base` bytes before the superblock.
 pub(super) fn hdf5_of(version: u8, base: usize, data: &[u8]) -> Vec<u8> {
     let address = |number: u64| number.to_le_bytes();
     let mut start = [hdf5::SIGNATURE, &[version]].concat();
@@ -113,7 +113,8 @@ pub(super) fn sqlite_of(pages: u8) -> Vec<u8> {
     content
 }
 
-/// A journal of a database with so many pages, of 512 bytes as its sectors are; `stated` is the number of records.
+/// Returns a journal of a database of `database` pages, whose pages and sectors have 512 bytes. `stated` is the number
+/// of records.
 pub(super) fn journal_of(database: u32, stated: u32, pages: &[u32]) -> Vec<u8> {
     let mut content = vec![0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
     for number in [stated, 77, database, 512, 512] {
@@ -128,7 +129,7 @@ pub(super) fn journal_of(database: u32, stated: u32, pages: &[u32]) -> Vec<u8> {
     content
 }
 
-/// The second one begins at the next sector.
+/// Joins two parts of a journal: the second one begins at the next sector.
 pub(super) fn two_parts(first: &[u8], second: &[u8]) -> Vec<u8> {
     let mut content = first.to_vec();
     content.resize(content.len().next_multiple_of(512), 0);
@@ -136,7 +137,7 @@ pub(super) fn two_parts(first: &[u8], second: &[u8]) -> Vec<u8> {
     content
 }
 
-/// What is said of the first bytes of a database of three pages, with `beside` next to it under this ending.
+/// Judges the first `bytes` bytes of a database of three pages, with the file `beside` of this ending next to it.
 pub(super) fn with_beside(bytes: usize, ending: &str, beside: &[u8]) -> Completeness {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("study.db");
@@ -145,7 +146,7 @@ pub(super) fn with_beside(bytes: usize, ending: &str, beside: &[u8]) -> Complete
     completeness(&path).unwrap()
 }
 
-/// A log with these pages, each with the size of the database that its transaction ends with, or 0.
+/// Returns a log with these pages. Each has the size of the database after the transaction that ends with it, or 0.
 pub(super) fn log_of(is_big_endian: bool, frames: &[(u32, u32)]) -> Vec<u8> {
     let mut sums = [0_u32; 2];
     let mut add = |content: &[u8]| {
@@ -170,7 +171,7 @@ pub(super) fn log_of(is_big_endian: bool, frames: &[(u32, u32)]) -> Vec<u8> {
     content
 }
 
-/// A header of `ustar`.
+/// Returns a header of `ustar`.
 pub(super) fn tar_header(kind: u8, size: usize) -> Vec<u8> {
     let mut header = vec![0; 512];
     header[..5].copy_from_slice(b"model");
@@ -193,7 +194,7 @@ pub(super) fn tar_of(data: &[u8]) -> Vec<u8> {
     [tar_member(b'0', data), tar_member(b'5', b""), tar_member(b'0', data), vec![0; 1024]].concat()
 }
 
-/// Whole files, and the length from which on every truncation of them is torn: shorter ones may be unknown.
+/// Returns whole files, each with the length from which on every truncation of it is torn. Shorter ones may be unknown.
 pub(super) fn files(data: &[u8]) -> Vec<(&'static str, Vec<u8>, usize)> {
     vec![
         ("model.pt", zip_of(data, false), 4),
@@ -229,14 +230,14 @@ pub(super) fn files(data: &[u8]) -> Vec<(&'static str, Vec<u8>, usize)> {
     ]
 }
 
-/// `{'step': 3, 'params': {'w': extension type 1, 'b': [1.0, None, -1]}}`.
+/// Returns `{'step': 3, 'params': {'w': extension type 1, 'b': [1.0, None, -1]}}`.
 fn msgpack_of(data: &[u8]) -> Vec<u8> {
     let length = u32::try_from(data.len()).unwrap().to_be_bytes();
     let start = b"\x82\xa4step\x03\xa6params\xde\x00\x02\xa1w\xc9".as_slice();
     [start, &length, b"\x01", data, b"\xd9\x01b\x93\xca\x3f\x80\0\0\xc0\xff"].concat()
 }
 
-/// A block of `data`, an empty list of other blocks, an index, and the footer.
+/// Returns a block of `data`, an empty list of other blocks, an index, and the footer.
 fn tensorflow_of(data: &[u8]) -> Vec<u8> {
     let mut content = [b"\0\0\x06\x08\x01\x1a\x02\x08\x01".as_slice(), data, &[0; 5]].concat();
     let at = content.len();
@@ -249,7 +250,7 @@ fn tensorflow_of(data: &[u8]) -> Vec<u8> {
     content
 }
 
-/// An index of two tensors, the second one of the file 1, and the file 0 with `data`.
+/// Returns an index of two tensors, the second one in file 1, and file 0 with `data`.
 pub(super) fn tensorflow_pair(data: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let variable = |number: usize| [(number & 0x7f) as u8 | 0x80, (number >> 7) as u8];
     let sum = crc::Crc::<u32>::new(&crc::CRC_32_ISCSI).checksum(data).rotate_right(15).wrapping_add(0xa282_ead8);
@@ -269,7 +270,7 @@ pub(super) fn tensorflow_pair(data: &[u8]) -> (Vec<u8>, Vec<u8>) {
     (index, [b"other", data].concat())
 }
 
-/// An object with each kind of item, and `data` as an array of numbers.
+/// Returns an object with each kind of item, and `data` as an array of numbers.
 pub(super) fn ubjson_of(data: &[u8]) -> Vec<u8> {
     let count = (data.len() as u64).to_be_bytes();
     let start = b"{L\0\0\0\0\0\0\0\x01a{}i\x01b[$U#L".as_slice();

@@ -1,10 +1,11 @@
-"""Writes checkpoint files with the libraries that trainings use, and says which damaged ones the libraries refuse.
+"""Writes checkpoint files with the libraries that trainings use, and prints which damaged ones the libraries refuse.
 
-Each file is cut at many lengths, and written once with zeros in place of its first page. The files beside a database are cut too.
+Each file is truncated to many lengths, and written once with zeros in place of its first page. The files beside a
+database are truncated too.
 
 write.py FOLDER: prints a JSON array of {"file": name, "format": name, "loads": true or false, "whole": true or false}.
-A large library that is not installed is left out, and named on stderr. The others are those that .ci/run installs. XGBoost
-and LightGBM are not here: they crash on files that were cut.
+A large library that is not installed is left out, and named on stderr. .ci/run installs the others. XGBoost and LightGBM
+are left out, because they crash on truncated files.
 """
 import bz2, gzip, importlib, io, json, lzma, os, pickle, random, sqlite3, subprocess, sys, tarfile, warnings
 
@@ -56,7 +57,7 @@ def load_sqlite(path):
 
 
 def kill(path, settings, statements):
-    """Makes a database, and another process that is killed inside of a transaction on it."""
+    """Makes a database, and kills another process within a transaction on it."""
     with sqlite3.connect(path) as database:
         database.execute("pragma page_size = 1024")
         database.execute("create table t(e integer primary key, w blob)")
@@ -141,7 +142,7 @@ def load_tensorflow(path):
 load_pickle = lambda f: pickle.loads(read(f))
 lines = "".join(json.dumps({"epoch": e, "loss": [1 / (e + 1)]}) + "\n" for e in range(60))
 cases = [("pickle", f"{p}.pkl", lambda f, p=p: write(f, pickle.dumps(state, p)), load_pickle) for p in range(6)]
-# Larger than a frame.
+# The content is larger than a frame.
 big = {"parts": [random.randbytes(40000) for _ in range(3)], "names": [f"layer-{i}" for i in range(9000)]}
 cases += [
     ("pickle", "frames.pkl", lambda f: write(f, pickle.dumps(big, 4)), load_pickle),
@@ -174,7 +175,7 @@ for kind, ending, library in [("bzip2", "bz2", bz2), ("xz", "xz", lzma), ("zstd"
     save = lambda f, l=library: write(f, l.compress(pickle.dumps(big)))
     save_two = lambda f, l=library: write(f, l.compress(b"a" * 999) + l.compress(state["w"]))
     load = lambda f, l=library: l.open(f).read()
-    # Zstandard's reader takes a frame that ends too early for the end, unless it is told to expect one frame.
+    # Zstandard's reader accepts a frame that ends too early, unless it must read exactly one frame.
     load_one = (lambda f: zstandard.decompress(read(f))) if library is zstandard else load
     cases += [(kind, f"state.pkl.{ending}", save, load_one), (kind, f"two.{ending}", save_two, load)]
 cases.append(("zstd", "checked.zst", lambda f: write(f, zstandard.ZstdCompressor(
@@ -250,22 +251,22 @@ def put(path, content, beside):
 
 table = []
 for kind, name, save, load in cases:
-    # Some libraries choose what they do by the ending, so a truncation is called as the whole file is.
+    # Some libraries choose by the ending, so a truncated file has the name of the whole one.
     whole = os.path.join(folder, "whole", name)
     os.makedirs(os.path.dirname(whole), exist_ok=True)
     before = {*os.listdir(os.path.dirname(whole)), name}
     save(whole)
     content = read(whole)
-    # What belongs to the file.
+    # These files belong to the main one.
     beside = {*os.listdir(os.path.dirname(whole))} - before
-    # SQLite makes the index of its log again.
+    # SQLite recreates the index of its log.
     beside = {other: read(os.path.join(folder, "whole", other)) for other in beside if not other.endswith("-shm")}
     files = {"whole": (content, beside)}
     lengths = {len(content) * part // 40 for part in range(40)}
     lengths |= {len(content) - n for n in (1, 2, 3, 8, 22, 100, 512, 1024)} | {1, 4, 8, 12, 16, 24, 48, 64, 96, 100, 128, 512, 1024}
     files |= {str(length): (content[:length], beside) for length in sorted(lengths) if 0 < length < len(content)}
     files["first-page"] = bytes(4096) + content[4096:] if len(content) > 4096 else bytes(len(content)), beside
-    # SQLite's files are judged together, and those of others one by one.
+    # SQLite's files are judged together, and those of other libraries one by one.
     for other, rest in beside.items() if kind == "sqlite" else []:
         files |= {f"beside-{n}": (content, beside | {other: rest[:len(rest) * n // 20]}) for n in range(1, 20)}
     for part, (rest, others) in files.items():
@@ -273,6 +274,6 @@ for kind, name, save, load in cases:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         put(path, rest, others)
         table.append({"file": f"{part}/{name}", "format": kind, "loads": loads(load, path), "whole": part == "whole"})
-        # Opening it may have changed it.
+        # Opening the file may have changed it.
         put(path, rest, others)
 json.dump(table, sys.stdout)

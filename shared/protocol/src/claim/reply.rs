@@ -1,4 +1,4 @@
-//! The answers to an attempt.
+//! The replies to an attempt.
 
 use std::fmt;
 
@@ -11,44 +11,44 @@ use crate::rungs::RungPlan;
 use crate::stall::StallRule;
 use crate::stop::StopReason;
 
-/// The answer to a [`ClaimRequest`](super::ClaimRequest).
+/// The reply to a [`ClaimRequest`](super::ClaimRequest).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[expect(clippy::large_enum_variant, reason = "one at a time, and not kept")]
 pub enum Reply {
-    /// The trial is this attempt's, and so is its workspace: attached to the instance, ready to mount.
+    /// The attempt has the trial and its workspace, which is attached to the instance and ready to mount.
     Granted(Grant),
-    /// The trial is this attempt's; its workspace is on the way. Ask again.
+    /// The attempt has the trial, but its workspace is not ready. The runner has to ask again.
     Waiting {
-        /// What it waits for, for the log.
+        /// The reason of the wait, for the log.
         reason: String,
-        /// When to ask again.
+        /// The milliseconds after which to ask again.
         retry_after_ms: u64,
     },
-    /// The workspace can't come to this instance, or nothing can be trained here: leave, so that Batch starts the next
-    /// attempt elsewhere.
+    /// The workspace cannot be attached to this instance, or nothing can be trained here. The runner has to leave, so
+    /// that Batch starts the next attempt on another instance.
     Unavailable {
-        /// Why, for the log.
+        /// The reason, for the log.
         reason: String,
     },
     /// Credentials for the trial's parameters and outputs.
     Access(Access),
-    /// A report or an end was taken.
+    /// A report or an end was recorded.
     Accepted {},
-    /// A report was taken, and the trial is stopped early: the attempt ends its training, uploads what there is, and
-    /// exits with 0.
+    /// A report was recorded, and the trial is stopped early. The attempt has to end its training, upload its outputs,
+    /// and exit with 0.
     Stop {
-        /// Why, for the log.
+        /// The reason, for the log.
         why: String,
     },
-    /// The attempt must stop: a newer one has the trial, or the trial is over.
+    /// The attempt must stop, because a newer one has the trial or the trial has ended.
     Refused {
-        /// Why.
+        /// The reason.
         reason: StopReason,
     },
 }
 
-/// Credentials that reach one trial's parameters and outputs. An hour is the most that AWS gives where one role takes
+/// Credentials for one trial's parameters and outputs. They last an hour, the most that AWS gives when one role assumes
 /// another (<https://docs.aws.amazon.com/IAM/latest/UserGuide/id_roles.html#iam-term-role-chaining>).
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Access {
@@ -58,62 +58,62 @@ pub struct Access {
     pub secret_access_key: String,
     /// Session token.
     pub session_token: String,
-    /// When they stop to work.
+    /// The time at which the credentials expire.
     pub expires_at: Timestamp,
 }
 
 impl fmt::Debug for Access {
-    /// Without the secrets: events and replies are printed in logs.
+    /// Leaves out the secrets, because events and replies are printed in logs.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { access_key_id, expires_at, .. } = self;
         write!(formatter, "Access {{ access_key_id: {access_key_id:?}, expires_at: {expires_at}, .. }}")
     }
 }
 
-/// Where a granted attempt finds its parameters and leaves its outputs.
+/// The places of a granted attempt's parameters and outputs, and its settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
     /// One line of `trials.jsonl`.
     pub parameters: ByteRange,
-    /// Where outputs go.
+    /// The prefix of the trial's outputs.
     pub outputs: Prefix,
-    /// Which files of the storage folder are outputs; all where both lists are empty.
+    /// The files of the storage folder that are outputs; all files if both lists are empty.
     #[serde(default)]
     pub patterns: Patterns,
-    /// The attempt's workspace; absent where the sweep has none.
+    /// The attempt's workspace; absent if the sweep has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<WorkspaceGrant>,
-    /// The outputs of another trial, whose collected checkpoint this one starts from. It is to be put on the workspace once,
-    /// before the training starts for the first time.
+    /// The outputs of another trial, whose collected checkpoint this one starts from. The runner has to put it on the
+    /// workspace once, before the first training.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restores: Option<Prefix>,
     /// Training code to fetch before the command runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<CodeGrant>,
-    /// The metric that the sweep file names: its name may have characters that other names do not have in text.
+    /// The metric that the sweep file names. Its name may have characters that names found in text cannot have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metric: Option<String>,
     /// Patterns that find metrics in the training's output.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metrics: Vec<MetricPattern>,
-    /// Where W&B puts the trial's run.
+    /// The W&B project and entity of the trial's run.
     #[serde(default, skip_serializing_if = "WandbPlace::is_default")]
     pub wandb: WandbPlace,
-    /// What is done about a training that hangs.
+    /// The limits for a stall.
     #[serde(default)]
     pub stalls: StallRule,
-    /// The trial's parameters, where they were suggested: in place of those of its line.
+    /// The trial's parameters if they were suggested. They replace those of its line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suggested: Option<serde_json::Map<String, serde_json::Value>>,
-    /// The rungs at which trials of the sweep are compared; absent where none is stopped early.
+    /// The rungs at which trials of the sweep are compared; absent if no trial is stopped early.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rungs: Option<RungPlan>,
-    /// UUIDs of the GPUs that ECS has assigned to the container; absent where the claim names no task.
+    /// UUIDs of the GPUs that ECS has assigned to the container; absent if the claim names no task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpus: Option<Vec<String>>,
 }
 
-/// Where W&B puts the runs of a sweep: its own defaults where these are absent.
+/// The W&B project and entity of a sweep's runs. W&B's defaults apply if they are absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WandbPlace {
@@ -126,7 +126,7 @@ pub struct WandbPlace {
 }
 
 impl WandbPlace {
-    /// Whether W&B's own defaults hold.
+    /// Whether W&B's own defaults apply.
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
@@ -137,10 +137,10 @@ impl WandbPlace {
 pub struct WorkspaceGrant {
     /// `vol-…`
     pub volume: String,
-    /// The name that AttachVolume was given, such as `/dev/sdf`: the device's name on Xen instances. On Nitro
-    /// instances it is found by the volume's id (fact 27).
+    /// The name that AttachVolume was given, such as `/dev/sdf`. It is the device's name on Xen instances. On Nitro
+    /// instances the device is found by the volume's id (fact 27).
     pub device: String,
-    /// Whether it was made empty and never mounted: only then may the runner make a file system.
+    /// Whether the volume was created empty and never mounted. Only then may the runner make a file system.
     pub blank: bool,
 }
 
@@ -149,29 +149,29 @@ pub struct WorkspaceGrant {
 pub struct CodeGrant {
     /// URL of the repository.
     pub git: String,
-    /// Branch, tag or commit; the default branch where absent. The first attempt pins it to a commit on the
-    /// workspace, so that later attempts run the same code.
+    /// Branch, tag or commit; the default branch if absent. The first attempt pins it to a commit on the workspace, so
+    /// that later attempts run the same code.
     #[serde(rename = "ref", default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<String>,
 }
 
 impl fmt::Debug for CodeGrant {
-    /// Without credentials: records and replies are printed in logs.
+    /// Leaves out the credentials, because records and replies are printed in logs.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { git, reference } = self;
         write!(formatter, "CodeGrant {{ git: {:?}, reference: {reference:?} }}", shown(git))
     }
 }
 
-/// What is collected: glob patterns, relative to the storage folder, and which checkpoints.
+/// The files to collect: glob patterns relative to the storage folder, and the checkpoints.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Patterns {
-    /// Only these; everything where empty.
+    /// The patterns of files to collect; all files if empty.
     pub include: Vec<String>,
-    /// None of these.
+    /// The patterns of files to leave out.
     pub exclude: Vec<String>,
-    /// Which checkpoints are collected with them.
+    /// The checkpoints to collect.
     #[serde(skip_serializing_if = "Checkpoints::is_default")]
     pub checkpoints: Checkpoints,
 }
@@ -180,23 +180,24 @@ pub struct Patterns {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Checkpoints {
-    /// The newest one that is complete: many scripts leave their model only there.
+    /// The newest complete checkpoint, because many scripts leave their model only there.
     #[default]
     Newest,
-    /// All that are complete.
+    /// All complete checkpoints.
     All,
     /// No checkpoint.
     None,
 }
 
 impl Checkpoints {
-    /// Whether records leave it out: a sweep's record is read with each event of its trials.
+    /// Whether records can leave out the setting. A sweep's record is read with each event of its trials, so it should
+    /// be short.
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Bytes that are collected of a trial at most; without a limit where the sweep file asks for it. 20 GiB cost half a
-    /// dollar a month in S3 for each trial: more than that only where it is asked for.
+    /// Returns the most bytes of a trial that are collected; `None` is no limit. 20 GiB cost half a dollar a month in
+    /// S3 for each trial, so a sweep file has to ask for more.
     pub fn most_bytes(self) -> Option<u64> {
         match self {
             Self::Newest => Some(20 << 30),

@@ -1,4 +1,4 @@
-//! What an attempt requests and reports.
+//! The requests and reports of an attempt.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,7 +9,7 @@ use crate::metric::Metric;
 use crate::rungs::Reached;
 use crate::secret::Secret;
 
-/// One request of an attempt. Unknown fields are tolerated, so an older function serves a newer runner.
+/// One request of an attempt. Unknown fields are tolerated, so that an older function can serve a newer runner.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClaimRequest {
     /// The sweep's id.
@@ -20,70 +20,70 @@ pub struct ClaimRequest {
     pub job: String,
     /// `AWS_BATCH_JOB_ATTEMPT`: 1 for the first start of the job.
     pub attempt: u32,
-    /// The sweep's claim token, from the container's environment. Without it every request is refused.
+    /// The sweep's claim token, from the container's environment. A request without it is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<Secret>,
-    /// The runner's own. Without it every request is refused.
+    /// The runner's secret. A request without it is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<Secret>,
-    /// What the attempt asks or tells.
+    /// The kind of the request.
     #[serde(flatten)]
     pub request: Request,
 }
 
-/// What an attempt asks or tells.
+/// The kind of a request, with its fields.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "lowercase")]
 pub enum Request {
-    /// The attempt asks for its trial. Fences every older attempt.
+    /// The attempt asks for its trial. A claim fences every older attempt.
     Claim(Machine),
-    /// The attempt that has the trial asks for credentials, before its first look into the bucket and whenever they
-    /// are about to expire.
+    /// The attempt that has the trial asks for credentials, before it first uses the bucket and when they are about to
+    /// expire.
     Access,
-    /// The workspace is mounted, and its checkpoints have been held against the seal.
+    /// The workspace is mounted, and its checkpoints have been verified against the manifest.
     Mounted {
         /// The volume: `vol-…`.
         volume: String,
-        /// What lies on it.
+        /// The content of the workspace.
         found: Found,
-        /// From the grant until it was mounted and verified.
+        /// Seconds from the grant until the workspace was mounted and verified.
         seconds: f64,
     },
-    /// The instance's metadata service has announced its end, or recommends to leave. EventBridge says so
-    /// too, at best effort (fact 2): whichever comes first counts.
+    /// The instance's metadata service has announced its end, or recommends to leave. EventBridge reports that too, at
+    /// best effort (fact 2), and the first of the two counts.
     Notice {
-        /// Which of the two.
+        /// Which of the two announcements it is.
         kind: NoticeKind,
     },
     /// The metrics so far.
     Report {
-        /// Counts up within the attempt; the highest wins.
+        /// The report's number within the attempt. The highest one counts.
         sequence: u64,
-        /// By metric name.
+        /// The figures by metric name.
         metrics: BTreeMap<String, Metric>,
         /// The newest seal.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         seal: Option<Seal>,
-        /// Seconds since the training has last shown a sign of life, where it is stalled.
+        /// Seconds since the training's last sign of life, if it is stalled.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         stalled_seconds: Option<u64>,
         /// All rungs that the trial has reached.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         rungs: Vec<Reached>,
     },
-    /// The attempt gives the trial back: the training command has stopped, everything is on disk and sealed,
-    /// the workspace is unmounted. Another attempt is to go on.
+    /// The attempt returns the trial for another attempt: the training command has stopped, everything is on disk and
+    /// sealed, and the workspace is unmounted.
     Release {
-        /// Continues the reports' count.
+        /// The next number of a report.
         sequence: u64,
-        /// By metric name.
+        /// The figures by metric name.
         metrics: BTreeMap<String, Metric>,
-        /// The last seal; absent where there is nothing to seal.
+        /// The last seal; absent if there is nothing to seal.
         seal: Option<Seal>,
-        /// The checkpoint that was put aside, where the training failed on it.
+        /// The checkpoint that was quarantined, if the training failed on it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         rollback: Option<Rollback>,
-        /// Seconds without a sign of life, where the attempt was ended for that.
+        /// Seconds without a sign of life, if the attempt was ended for that.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         stalled_seconds: Option<u64>,
         /// All rungs that the trial has reached.
@@ -92,21 +92,21 @@ pub enum Request {
     },
     /// The training command has ended, everything is uploaded, the workspace is unmounted.
     End {
-        /// Continues the reports' count.
+        /// The next number of a report.
         sequence: u64,
-        /// The code that the job exits with: the training command's, 128 + signal where a signal
-        /// ended it, or the runner's own where only the collection failed.
+        /// The exit code of the job: the training command's, 128 + signal if a signal ended it, or the runner's own if
+        /// only the collection failed.
         exit_code: i32,
-        /// By metric name.
+        /// The figures by metric name.
         metrics: BTreeMap<String, Metric>,
-        /// What was uploaded.
+        /// The uploaded outputs.
         outputs: Outputs,
-        /// Wall time of the training command.
+        /// The wall time of the training command.
         seconds: f64,
-        /// What its output gives as the reason of a failure: one line.
+        /// The reason of a failure in the training's output: one line.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
-        /// Seconds without a sign of life, where the training was ended for that, and the trial with it.
+        /// Seconds without a sign of life, if the training and with it the trial were ended for that.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         stalled_seconds: Option<u64>,
         /// All rungs that the trial has reached.
@@ -115,8 +115,8 @@ pub enum Request {
     },
 }
 
-/// Where an attempt runs, as the instance's metadata service tells it; nothing is known where there is none. And what
-/// is wrong there.
+/// The instance of an attempt, as its metadata service describes it, and what is wrong with it. The fields are empty
+/// without a metadata service.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Machine {
@@ -127,19 +127,19 @@ pub struct Machine {
     /// Instance type, such as `g5.xlarge`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instance_type: Option<String>,
-    /// How it is paid for.
+    /// The instance's way of payment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub market: Option<Market>,
-    /// What the runner has found that no training can do without, such as a GPU that does not answer. The attempt claims
-    /// all the same, and leaves: the instance takes no further container then.
+    /// A defect that prevents every training, such as a GPU that does not answer. The attempt still claims, and leaves,
+    /// so that the instance is drained.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub defect: Option<String>,
-    /// The ECS task, where the attempt has to learn which GPUs are its own.
+    /// The ECS task, if the attempt has to learn which GPUs it has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<Task>,
 }
 
-/// A container of an ECS task, as the container's metadata endpoint names both.
+/// A container of an ECS task, by the names that the container's metadata endpoint gives.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
     /// `arn:aws:ecs:<region>:<account>:task/<cluster>/<id>`
@@ -148,54 +148,54 @@ pub struct Task {
     pub container: String,
 }
 
-/// How an instance is paid for.
+/// An instance's way of payment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Market {
-    /// At the spot price of its zone, which changes.
+    /// The spot price of its zone, which changes.
     Spot,
-    /// At the on-demand price.
+    /// The on-demand price.
     OnDemand,
 }
 
-/// EC2's two warnings.
+/// EC2's two announcements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NoticeKind {
-    /// The instance will be taken in two minutes, or less.
+    /// The instance will be taken in two minutes or less.
     Interruption,
-    /// It is more likely than others to be taken.
+    /// The instance is more likely to be taken than others.
     Rebalance,
 }
 
-/// The runner's proof that checkpoints are whole on disk. The proof itself, with every file's hash, lies on
-/// the workspace; this is what the control plane keeps of it.
+/// The runner's proof that checkpoints are whole on disk. The checkpoint manifest, with every file's hash, is on the
+/// workspace. This is the control plane's part of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seal {
-    /// Number of files under the seal.
+    /// The number of files in the manifest.
     pub files: u64,
-    /// Their size in bytes.
+    /// The size of the files in bytes.
     pub bytes: u64,
     /// The newest checkpoint's path under `checkpoints/`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub newest: Option<String>,
 }
 
-/// A training that resumed failed before it made progress. Its newest checkpoint may be the cause, so the runner has put
-/// it aside, and the next attempt starts from the one before.
+/// A training that resumed has failed before it made progress. Its newest checkpoint may be the cause, so the runner
+/// has quarantined it, and the next attempt starts from the one before.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rollback {
-    /// The checkpoint that was put aside: its path under `checkpoints/`.
+    /// The quarantined checkpoint: its path under `checkpoints/`.
     pub checkpoint: String,
     /// The training command's exit code.
     pub exit_code: i32,
-    /// The checkpoint before; absent where the next attempt starts from the beginning.
+    /// The checkpoint before; absent if the next attempt starts from the beginning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
 }
 
 impl Rollback {
-    /// Before the exit code in its text.
+    /// The text between the checkpoint and the exit code.
     pub(crate) const NOT_LOADED: &str = " could not be loaded (exit code ";
 }
 
@@ -207,41 +207,41 @@ impl fmt::Display for Rollback {
     }
 }
 
-/// What an attempt found on its workspace.
+/// The content of the workspace that an attempt has mounted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Found {
     /// Whether the runner had to make the file system.
     pub formatted: bool,
-    /// The newest checkpoint that training will find; absent where there is none.
+    /// The newest checkpoint that the training can load; absent if there is none.
     pub newest: Option<String>,
-    /// Checkpoints that were not what the seal says, and were put aside.
+    /// Checkpoints that differed from the manifest and were quarantined.
     pub torn: Vec<String>,
-    /// Files that the seal names and that are gone.
+    /// Files in the manifest that no longer exist.
     pub missing: Vec<String>,
 }
 
 impl Found {
-    /// Whether the volume holds what was sealed, or at least an older whole checkpoint of it.
+    /// Whether the volume has the sealed checkpoints, or at least an older whole one.
     pub fn is_usable(&self) -> bool {
         (self.torn.is_empty() && self.missing.is_empty()) || self.newest.is_some()
     }
 }
 
-/// What an attempt has uploaded.
+/// The outputs that an attempt has uploaded.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outputs {
     /// Number of objects.
     pub files: u64,
     /// Their size in bytes.
     pub bytes: u64,
-    /// What is not collected, with the reasons: a sentence each.
+    /// What was not collected, with the reasons: a sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
     /// What was not searched for metrics: a sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<String>,
-    /// Whether none of them is a file of the training: there are the runner's own objects alone.
+    /// Whether the objects are only the runner's own, and none is a file of the training.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub without_files: bool,
 }

@@ -1,23 +1,23 @@
-//! The sweep file's `outputs`: which files are collected.
+//! The sweep file's `outputs`: the files that are collected.
 
 use super::{Paths, Unusable, compile};
 use crate::claim::{Checkpoints, Patterns};
 
-/// Lets everything through unless patterns say otherwise.
+/// A filter of files. Without patterns it admits all files.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
-    /// `None`: everything.
+    /// The patterns of files to collect; `None` admits all files.
     include: Option<Paths>,
     exclude: Paths,
-    /// Which checkpoints of a trial that has succeeded.
+    /// The checkpoints of a successful trial that are collected.
     pub checkpoints: Checkpoints,
 }
 
 impl Filter {
-    /// Of a sweep's patterns.
+    /// Compiles a sweep's patterns.
     ///
     /// # Errors
-    /// The first pattern that cannot be compiled, or more patterns than a list may have.
+    /// Returns the first pattern that cannot be compiled, or refuses more patterns than a list may have.
     pub fn new(patterns: &Patterns) -> Result<Self, Unusable> {
         let include = if patterns.include.is_empty() { None } else { Some(compile(&patterns.include)?) };
         Ok(Self { include, exclude: compile(&patterns.exclude)?, checkpoints: patterns.checkpoints })

@@ -1,10 +1,10 @@
-//! Asynchronous successive halving as Ray's `AsyncHyperBandScheduler` has it, with one bracket.
+//! Asynchronous successive halving, equal to Ray's `AsyncHyperBandScheduler` with one bracket.
 
 use super::{MOST_RUNGS, RUNG_LIMIT};
 
-/// The rungs `first · eta^k` that are not beyond `last`. `eta` is above 1. `None` for more than [`MOST_RUNGS`].
+/// Returns the rungs `first · eta^k` up to `last`. `eta` is above 1. `None` for more than [`MOST_RUNGS`].
 ///
-/// Ray's own may be fractions: there a trial reaches 4.5 at 5, so each is rounded up.
+/// Each is rounded up, because Ray's rungs may be fractions: a trial reaches 4.5 at 5.
 pub fn asha(first: u64, last: u64, eta: f64) -> Option<Vec<u64>> {
     let first = first as f64;
     let count = ((last as f64 / first).ln() / eta.ln() + 1.0).max(0.0) as usize;
@@ -17,19 +17,19 @@ pub fn asha(first: u64, last: u64, eta: f64) -> Option<Vec<u64>> {
     Some(rungs)
 }
 
-/// The percentile of ascending values that the best `1/eta` reach, with linear interpolation.
+/// Returns the percentile of ascending values that the best `1/eta` reach, with linear interpolation.
 pub(super) fn cut(values: &[f64], eta: f64) -> Option<f64> {
     percentile(values, 1.0 / eta)
 }
 
-/// The value at `share` of the way from the first to the last.
+/// Returns the value at `share` of the way from the first to the last.
 pub(super) fn percentile(values: &[f64], share: f64) -> Option<f64> {
     let last = values.len().checked_sub(1)?;
     let position = share * last as f64;
-    // Such as 1/49 of 49, which is a value's own position but for a rounding.
+    // For example, 1/49 of 49 is a value's own position except for rounding.
     let position = if (position - position.round()).abs() < 1e-9 { position.round() } else { position };
     let below = (position as usize).min(last);
     let (low, high) = (values[below], values[(below + 1).min(last)]);
-    // Between equal values the sum would be off by a rounding, and all of them would stop.
+    // Between equal values, rounding would change the sum, and all of them would stop.
     Some(if low == high { low } else { (low + (position - below as f64) * (high - low)).clamp(low, high) })
 }

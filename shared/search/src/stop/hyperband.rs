@@ -2,20 +2,20 @@
 
 use super::{MOST_RUNGS, RUNG_LIMIT};
 
-/// W&B makes as many bands from `min_iter`, without an end to the training in sight.
+/// The number of bands that W&B makes from `min_iter`, because the end of the training is not known.
 const FROM_MIN: usize = 100;
 
-/// The bands from the first one on, `first · eta^k`, each rounded down. `eta` is above 1.
+/// Returns the bands `first · eta^k` from the first one on, each rounded down. `eta` is above 1.
 ///
-/// Equal bands count once, and those from [`RUNG_LIMIT`] on are left out.
+/// Equal bands count once, and bands from [`RUNG_LIMIT`] on are left out.
 pub fn bands_from(first: u64, eta: f64) -> Vec<u64> {
     let steps = std::iter::successors(Some(first as f64), |band| Some(band * eta));
     distinct(steps.take(FROM_MIN).take_while(|band| *band < RUNG_LIMIT as f64).map(|band| band as u64).collect())
 }
 
-/// The bands down from the end, `last / eta^k` for k from 1 to `brackets`, each rounded down and at least 1.
+/// Returns the bands from the end down, `last / eta^k` for k from 1 to `brackets`, each rounded down and at least 1.
 ///
-/// Equal bands count once, and those from [`RUNG_LIMIT`] on are left out. `None` for more than [`MOST_RUNGS`].
+/// Equal bands count once, and bands from [`RUNG_LIMIT`] on are left out. `None` for more than [`MOST_RUNGS`].
 pub fn bands_to(last: f64, brackets: u64, eta: f64) -> Option<Vec<u64>> {
     let steps = std::iter::successors(Some(last / eta), |band| Some(band / eta));
     let wanted = usize::try_from(brackets).unwrap_or(usize::MAX);
@@ -30,7 +30,8 @@ fn distinct(mut bands: Vec<u64>) -> Vec<u64> {
     bands
 }
 
-/// The cut among ascending values. The order of the operations is W&B's: 1/3 of 3 is 1, and 1/49 of 49 is 0.
+/// Returns the cut among ascending values. The order of the operations is W&B's, so that 1/3 of 3 is 1 and 1/49 of 49
+/// is 0.
 pub(super) fn cut(values: &[f64], eta: f64) -> Option<f64> {
     let share = 1.0 / eta;
     let index = (share * values.len() as f64) as usize;

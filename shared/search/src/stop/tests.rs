@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::hyperband::{bands_from, bands_to};
 use super::*;
 
-/// A curve with each rung's value, where the best and the mean follow from the rungs alone.
+/// Returns a curve with each rung's value. The best and the mean follow from these values alone.
 fn curve(values: &[(u64, f64)]) -> Curve {
     let mut curve = Curve::new();
     for (index, (rung, value)) in values.iter().enumerate() {
@@ -14,7 +14,7 @@ fn curve(values: &[(u64, f64)]) -> Curve {
     curve
 }
 
-/// One rung's values of several trials.
+/// Returns curves of several trials with a value at one rung each.
 fn at_one(values: &[f64]) -> Vec<Curve> {
     values.iter().map(|value| curve(&[(1, *value)])).collect()
 }
@@ -33,7 +33,7 @@ fn rules() -> [Rule; 5] {
     ]
 }
 
-/// Who stops if all trials are judged by the same facts.
+/// Returns which trials stop if all of them are judged from the same facts.
 fn stopped(rule: &Rule, curves: &[Curve]) -> Vec<bool> {
     let others = |index: usize| curves.iter().enumerate().filter(move |(other, _)| *other != index);
     let judge = |(index, own): (usize, &Curve)| rule.judge(own, None, others(index).map(|(_, curve)| curve));
@@ -49,7 +49,7 @@ fn bands_and_rungs_are_those_of_the_originals() {
     assert_eq!(bands_to(2.0, 3, 3.0).unwrap(), [0; 0]);
     assert_eq!(bands_to(1e9, u64::MAX, 1.001), None);
     assert_eq!(asha(1, 100, 4.0).unwrap(), [1, 4, 16, 64]);
-    // Three quotients of logarithms are 3 - 4e-16, and Ray rounds that down.
+    // In floats, log(1000)/log(10) is 3 - 4e-16, which Ray rounds down.
     assert_eq!(asha(1, 1000, 10.0).unwrap(), [1, 10, 100]);
     assert_eq!(asha(2, 10, 1.5).unwrap(), [2, 3, 5, 7]);
     assert_eq!(median(4, None)[..5], [4, 6, 9, 14, 21]);
@@ -70,7 +70,7 @@ fn a_trial_is_judged_at_its_newest_rung() {
     let own = curve(&[(1, 0.4), (3, 0.7)]);
     let verdict = hyperband(3.0, true).judge(&own, None, &peers).unwrap();
     assert_eq!(verdict, Verdict { rung: 3, value: 0.7, cut: Some(0.5), of: 2, stops: true });
-    // Its best value so far is what the lenient form compares, a later one included.
+    // The lenient form compares the best value so far, even one after the rung.
     let lax = hyperband(3.0, false);
     assert_eq!(lax.judge(&own, None, &peers).unwrap(), Verdict { value: 0.4, stops: false, ..verdict });
     assert_eq!(lax.judge(&own, Some(0.3), &peers).unwrap().value, 0.3);
@@ -80,7 +80,7 @@ fn a_trial_is_judged_at_its_newest_rung() {
 #[test]
 fn ashas_cut_is_a_percentile_of_the_others() {
     let rule = Rule::Asha { rungs: vec![1], eta: 2.0 };
-    // The example of Ray's documentation, with signs turned: rewards 2 and 4 give the cut 3.
+    // This is the example of Ray's documentation with negated signs: rewards 2 and 4 give the cut 3.
     let peers = at_one(&[-2.0, -4.0]);
     assert_eq!(rule.cut(1, &peers), Some(-3.0));
     let verdict = rule.judge(&peers[0], None, &peers[1..]).unwrap();
@@ -120,7 +120,7 @@ fn rules_are_kept_as_json() {
     assert_eq!(json, r#"{"type":"asha","rungs":[1,3],"eta":3.0}"#);
 }
 
-/// Costs, of which the last one is judged: whether it stops, with all peers and without an outlier.
+/// Returns whether the last of these costs stops, with all peers and without an outlier.
 fn odd(rule: &Rule, costs: &[f64]) -> (bool, bool) {
     let mut curves = at_one(costs);
     let own = curves.pop().unwrap();
@@ -136,15 +136,15 @@ fn one_odd_figure_stops_no_trial() {
     for rule in [strict.clone(), asha.clone(), median(1)] {
         for odd_one in [-9e124, -1e9, -9999.0, -52.0] {
             assert_eq!(odd(&rule, &[odd_one, -0.527]), (true, false), "{rule:?} {odd_one}");
-            // A diverged one as well makes it no less odd.
+            // A diverged trial in addition does not hide the outlier.
             assert!(!odd(&rule, &[odd_one, 1e125, -0.527]).1, "{rule:?} {odd_one}");
         }
-        // What others have, too, is not odd; neither is a trial that is much better, or a loss close to zero.
+        // A value that others have too is no outlier. Neither is a much better trial, or a loss close to zero.
         for costs in [&[-9999.0, -9000.0, -0.5][..], &[-0.95, -0.1], &[1e-9, 0.7], &[0.0, 250.0], &[-3.0, -2.0]] {
             assert_eq!(odd(&rule, costs), (true, true), "{rule:?} {costs:?}");
         }
     }
-    // The others are judged as if it were not there.
+    // The others are judged as if the outlier did not exist.
     let costs = [-9e124, -0.6, -0.7, -0.8, -0.9, -0.5];
     for rule in [strict, asha, median(3)] {
         let mut curves = at_one(&costs);
@@ -164,7 +164,7 @@ fn any_curves() -> impl Strategy<Value = Vec<Curve>> {
 }
 
 proptest! {
-    /// The invariants that a sweep relies on, for every rule.
+    /// These invariants hold for every rule, and a sweep relies on them.
     #[test]
     fn the_best_goes_on_and_order_changes_nothing(curves in any_curves(), turn in 0..12_usize) {
         for rule in rules() {
@@ -191,7 +191,7 @@ proptest! {
         }
     }
 
-    /// However many trials there are and whatever eta is, equal ones all go on.
+    /// Equal trials all go on, for any number of trials and any eta.
     #[test]
     fn equal_trials_go_on(count in 1..60_usize, value in -9.0..9.0_f64, eta in 1.000_001..100.0_f64) {
         let curves = at_one(&vec![value; count]);

@@ -1,13 +1,13 @@
-//! What a trial is worth: the logarithm of the expected improvement.
+//! Computes the expected benefit of a trial: the logarithm of the expected improvement.
 
 use statrs::function::erf::erfc;
 
 use super::gp::{Prediction, Process};
 
-/// Below it the improvement is computed from its series: the direct form loses its digits.
+/// The distance below which the improvement is computed from its series, because the direct form loses digits.
 const FAR: f64 = -25.0;
 
-/// The logarithm of the expected improvement, and its derivatives by the mean and by the variance.
+/// Returns the logarithm of the expected improvement, and its derivatives with respect to the mean and the variance.
 pub(super) fn log_improvement(prediction: Prediction, best: f64) -> (f64, f64, f64) {
     let deviation = prediction.variance.sqrt();
     let distance = (best - prediction.mean) / deviation;
@@ -18,7 +18,7 @@ pub(super) fn log_improvement(prediction: Prediction, best: f64) -> (f64, f64, f
     (deviation.ln() + log, by_mean, by_variance)
 }
 
-/// log h(z) and Φ(z)/h(z).
+/// Returns log h(z) and Φ(z)/h(z).
 fn standard(distance: f64) -> (f64, f64) {
     let log_root = 0.5 * std::f64::consts::TAU.ln();
     if distance < FAR {
@@ -32,9 +32,9 @@ fn standard(distance: f64) -> (f64, f64) {
     (improvement.ln(), below / improvement)
 }
 
-/// What is lost where little is left to learn: the logarithm of a factor, and its derivative by the variance (the
-/// augmented improvement of Huang et al. 2006). Most trials of a sweep with early stopping end with an estimate only, of
-/// this doubt. Without the factor, a place that is known well would be tried again and again.
+/// Returns the logarithm of a factor that is small where little is left to learn, and its derivative with respect to
+/// the variance (the augmented improvement of Huang et al. 2006). Most trials of a sweep with early stopping end with
+/// only an estimate, which has this doubt. Without the factor, the same well-known place would be suggested repeatedly.
 fn log_novelty(variance: f64, doubt: f64) -> (f64, f64) {
     let whole = variance + doubt;
     let known = (doubt / whole).sqrt();
@@ -42,24 +42,24 @@ fn log_novelty(variance: f64, doubt: f64) -> (f64, f64) {
     (new.ln(), 0.5 * known / (whole * new))
 }
 
-/// A process with the outcome that is to be beaten.
+/// A process, with the outcome that a new trial should improve on.
 #[derive(Debug)]
 pub(super) struct Acquisition<'m> {
     pub(super) process: &'m Process,
     pub(super) best: f64,
-    /// The mean doubt of what is known.
+    /// The mean doubt of the known outcomes.
     pub(super) doubt: f64,
 }
 
 impl Acquisition<'_> {
-    /// At a point.
+    /// Returns the value at a point.
     pub(super) fn value(&self, point: &[f64]) -> f64 {
         let prediction = self.process.predict(point);
         let novelty = log_novelty(prediction.variance, self.doubt).0;
         log_improvement(prediction, self.best).0 + novelty
     }
 
-    /// At a point, with its gradient along the lines.
+    /// Returns the value at a point, with its gradient along the lines.
     pub(super) fn value_with_gradient(&self, point: &[f64]) -> (f64, Vec<f64>) {
         let (prediction, means, variances) = self.process.predict_with_gradient(point);
         let (improvement, by_mean, by_variance) = log_improvement(prediction, self.best);

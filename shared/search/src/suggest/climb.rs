@@ -1,4 +1,4 @@
-//! The point with the most to expect: many candidates, and from the best ones uphill.
+//! Finds the point with the largest expected benefit: it draws many candidates, and climbs from the best ones.
 
 use super::acquisition::Acquisition;
 use super::encoding::{self, Kind};
@@ -8,22 +8,22 @@ use super::model::Model;
 use super::random::Random;
 use crate::space::{Dimension, Point, Space};
 
-/// Candidates from the whole space.
+/// The number of candidates from the whole space.
 const CANDIDATES: usize = 1000;
 
-/// Candidates near the best trials.
+/// The number of candidates near the best trials.
 const NEIGHBOURS: usize = 200;
 
-/// From how many of the candidates to go uphill.
+/// The number of candidates from which the search climbs.
 const SEARCHES: usize = 6;
 
 /// The most steps along lines at a time.
 const STEPS: usize = 30;
 
-/// How often lines and choices take turns.
+/// The number of rounds of steps along lines and through choices.
 const ROUNDS: usize = 3;
 
-/// The best new point that is found.
+/// Returns the best new point.
 pub(super) fn best(space: &Space, model: &Model, known: &Known, index: u32, random: &mut Random) -> Option<Point> {
     let acquisition = &model.acquisition(index);
     let mut found: Vec<(f64, Vec<f64>)> = candidates(space, model, random)
@@ -57,7 +57,7 @@ fn candidates(space: &Space, model: &Model, random: &mut Random) -> Vec<Point> {
     all
 }
 
-/// A few of the places moved, by a little or a lot.
+/// Returns a leader's place with a few dimensions moved, by a little or a lot.
 fn near(space: &Space, centre: &[f64], random: &mut Random) -> Vec<f64> {
     let mut moved = centre.to_vec();
     let reach = [0.2, 0.05, 0.01][random.below(3)];
@@ -96,7 +96,7 @@ impl Climb<'_> {
         }
     }
 
-    /// Goes to a place's nearest point if it is better.
+    /// Moves to a place's nearest point if it is better.
     fn try_place(&mut self, place: &[f64]) {
         let other = encoding::features(self.space, &encoding::point(self.space, place));
         let value = self.acquisition.value(&other);
@@ -105,7 +105,7 @@ impl Climb<'_> {
         }
     }
 
-    /// All lines at once. Each is stretched by its length scale: the slopes get alike.
+    /// Optimises all lines at once. Each is divided by its length scale, so that the slopes are similar.
     fn along_lines(&mut self) {
         let point = encoding::point(self.space, &self.here);
         let lines: Vec<usize> =
@@ -132,7 +132,7 @@ impl Climb<'_> {
         self.try_place(&place);
     }
 
-    /// One dimension after the other, all its values.
+    /// Tries all values of one dimension after the other.
     fn through_choices(&mut self) {
         for (at, dimension) in self.space.dimensions.iter().enumerate() {
             let places: Vec<f64> = match dimension {

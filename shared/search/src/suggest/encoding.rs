@@ -1,26 +1,26 @@
-//! Points as the kernel sees them, and as they may be.
+//! Converts points to features for the kernel, and features to valid points.
 
 use crate::space::{Dimension, Point, Space};
 
-/// For each dimension its position from 0 to 1, or the number of its choice.
+/// The features of a point: for each dimension its position from 0 to 1, or the number of its choice.
 pub(super) type Features = [f64];
 
-/// Up to this many steps all are tried; more are looked at as a line.
+/// The number of steps up to which all are tried. A dimension with more steps is treated as a line.
 pub(super) const FEW_STEPS: usize = 16;
 
-/// How a dimension is compared and moved along.
+/// The way in which a dimension is compared and moved along.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Along a line.
+    /// A line.
     Line,
-    /// Along a line with few places.
+    /// A line with few places.
     Few,
-    /// Equal or different.
+    /// A choice, whose values are equal or different.
     Choice,
 }
 
 impl Kind {
-    /// The squared distance of two places.
+    /// Returns the squared distance of two places.
     pub(super) fn squared(self, left: f64, right: f64) -> f64 {
         match self {
             Self::Line | Self::Few => (left - right) * (left - right),
@@ -29,7 +29,6 @@ impl Kind {
     }
 }
 
-/// The kinds of a space's dimensions.
 pub(super) fn kinds(space: &Space) -> Vec<Kind> {
     let kind = |dimension: &Dimension| match dimension {
         Dimension::Real => Kind::Line,
@@ -40,7 +39,7 @@ pub(super) fn kinds(space: &Space) -> Vec<Kind> {
     space.dimensions.iter().map(kind).collect()
 }
 
-/// A point's features. What does not exist is in the middle of its line, or a choice of its own.
+/// Returns a point's features. An absent parameter is in the middle of its line, or a choice of its own.
 pub(super) fn features(space: &Space, point: &Point) -> Vec<f64> {
     let feature = |(at, dimension): (usize, &Dimension)| match (dimension, point.get(at).copied().flatten()) {
         (Dimension::Real, place) => place.unwrap_or(0.5).clamp(0.0, 1.0),
@@ -52,7 +51,7 @@ pub(super) fn features(space: &Space, point: &Point) -> Vec<f64> {
     space.dimensions.iter().enumerate().map(feature).collect()
 }
 
-/// The nearest point that the space has: rounded, and without what its conditions rule out.
+/// Returns the nearest valid point: rounded, and without the parameters that its conditions exclude.
 pub(super) fn point(space: &Space, features: &Features) -> Point {
     let place = |(dimension, feature): (&Dimension, &f64)| match dimension {
         Dimension::Real => feature.clamp(0.0, 1.0),
@@ -63,7 +62,7 @@ pub(super) fn point(space: &Space, features: &Features) -> Point {
     without_absent(space, whole)
 }
 
-/// A point from as many numbers from 0 to 1.
+/// Returns a point from as many numbers from 0 to 1.
 pub(super) fn drawn(space: &Space, numbers: &[f64]) -> Point {
     let place = |(dimension, number): (&Dimension, &f64)| match dimension {
         Dimension::Real => *number,
@@ -74,7 +73,7 @@ pub(super) fn drawn(space: &Space, numbers: &[f64]) -> Point {
     without_absent(space, whole)
 }
 
-/// A number from 0 to 1, stretched so that the outermost steps have as wide a surrounding as the others.
+/// Stretches a number from 0 to 1, so that the outermost steps have as wide a surrounding as the others.
 fn widened(positions: &[f64], number: f64) -> f64 {
     let count = positions.len();
     if count < 2 {
@@ -94,8 +93,8 @@ fn nearest(positions: &[f64], place: f64) -> usize {
     }
 }
 
-/// Takes out what its conditions rule out. A parent may be conditional itself and stand later: once for each dimension
-/// is enough.
+/// Removes the parameters that the conditions exclude. It repeats this once for each dimension, because a parent may be
+/// conditional itself and come later.
 pub(super) fn without_absent(space: &Space, mut point: Point) -> Point {
     for _ in 0..space.dimensions.len() {
         let mut has_changed = false;

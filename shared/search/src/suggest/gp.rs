@@ -1,41 +1,41 @@
-//! A Gaussian process: fitted to outcomes, asked for its prediction anywhere.
+//! A Gaussian process, which is fitted to outcomes and predicts the outcome of any point.
 
 use super::encoding::Kind;
 use super::kernel::{Kernel, correlation};
 use super::linear::{Square, dot};
 use super::minimize::minimize;
 
-/// What is known.
+/// The known outcomes.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Data {
     pub(super) kinds: Vec<Kind>,
-    /// Features, a row for each trial.
+    /// The features, a row for each trial.
     pub(super) points: Vec<Vec<f64>>,
-    /// One for each point.
+    /// The outcome of each point.
     pub(super) outcomes: Vec<f64>,
-    /// What is added to the variance of each point's noise.
+    /// The additional variance of each point's noise.
     pub(super) doubts: Vec<f64>,
 }
 
-/// A normal distribution of a logarithm: its mean, and its deviation.
+/// A normal distribution of a logarithm: its mean and its deviation.
 type Prior = (f64, f64);
 
-/// Of a length scale, before the root of the number of dimensions: distances grow with it.
+/// The prior of a length scale. It is multiplied by the root of the number of dimensions, because distances grow with
+/// it.
 const LENGTH: Prior = (0.4, 1.2);
 
-/// Of the variance.
 const VARIANCE: Prior = (0.0, 1.0);
 
-/// Of the noise's variance: most trainings repeat well, compared with what parameters do.
+/// The prior of the noise's variance. Most trainings vary little when repeated, compared with the effect of parameters.
 const NOISE: Prior = (-8.0, 2.0);
 
 /// The bounds of the logarithms of each length scale, variance and noise, and of the mean.
 const BOUNDS: [(f64, f64); 4] = [(-3.9, 4.6), (-4.6, 6.9), (-13.8, 0.0), (-3.0, 3.0)];
 
-/// Enough for the fit to settle.
+/// The steps after which the fit has converged.
 const STEPS: usize = 40;
 
-/// Fits the kernel: its most probable parameters given the outcomes.
+/// Fits the kernel: returns its most probable parameters given the outcomes.
 pub(super) fn fit(data: &Data) -> Kernel {
     let dimensions = data.kinds.len();
     let distances = distances(data);
@@ -60,7 +60,7 @@ fn kernel(place: &[f64], dimensions: usize) -> Kernel {
     }
 }
 
-/// For each pair of points, the later one's row first: the squared distance in each dimension.
+/// Returns the squared distance in each dimension for each pair of points, with the later point's row first.
 pub(super) fn distances(data: &Data) -> Vec<f64> {
     let dimensions = data.kinds.len();
     let mut all = Vec::with_capacity(data.points.len() * data.points.len() / 2 * dimensions);
@@ -72,7 +72,7 @@ pub(super) fn distances(data: &Data) -> Vec<f64> {
     all
 }
 
-/// The negative logarithm of the posterior probability, and its gradient.
+/// Returns the negative logarithm of the posterior probability, and its gradient.
 pub(super) fn loss(place: &[f64], data: &Data, distances: &[f64]) -> (f64, Vec<f64>) {
     let dimensions = data.kinds.len();
     let kernel = kernel(place, dimensions);
@@ -101,9 +101,9 @@ pub(super) fn loss(place: &[f64], data: &Data, distances: &[f64]) -> (f64, Vec<f
     let (mut trace, mut total) = (0.0, 0.0);
     for row in 0..size {
         let own = inverse.row(row);
-        // The pairs come last: a zip takes one too many of what it asks first.
+        // The pairs come last in the zip, because a zip consumes one item too many of its first iterators.
         for ((inverse, other), (pair, slope)) in own[..row].iter().zip(&alpha).zip(&mut pairs) {
-            // Each pair stands twice in the matrix, which the half before the trace takes back.
+            // Each pair is in the matrix twice, which cancels the factor one half before the trace.
             let weight = (inverse - alpha[row] * other) * slope;
             for (at, squared) in pair.iter().enumerate() {
                 gradient[at] += weight * squared;
@@ -144,7 +144,6 @@ pub(super) struct Process {
     alpha: Vec<f64>,
 }
 
-/// A prediction.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Prediction {
     pub(super) mean: f64,
@@ -152,7 +151,7 @@ pub(super) struct Prediction {
 }
 
 impl Process {
-    /// Conditions on what is known.
+    /// Conditions the process on the known outcomes. `None` if the matrix is not positive definite.
     pub(super) fn new(kernel: Kernel, data: Data) -> Option<Self> {
         let size = data.points.len();
         let mut covariance = Square::new(size);
@@ -172,8 +171,8 @@ impl Process {
         Some(Self { kernel, data, inverse, alpha })
     }
 
-    /// Believes that points end as predicted.
-    pub(super) fn believing(self, points: Vec<Vec<f64>>) -> Option<Self> {
+    /// Adds points as if they ended as predicted.
+    pub(super) fn with_predicted(self, points: Vec<Vec<f64>>) -> Option<Self> {
         if points.is_empty() {
             return Some(self);
         }
@@ -185,7 +184,7 @@ impl Process {
         Self::new(self.kernel, data)
     }
 
-    /// What the process makes of each outcome: without its noise.
+    /// Returns the process's estimate of each outcome without its noise.
     pub(super) fn smoothed(&self) -> Vec<f64> {
         let noises = self.data.doubts.iter().map(|doubt| self.kernel.noise + doubt);
         self.data
@@ -196,7 +195,6 @@ impl Process {
             .collect()
     }
 
-    /// The prediction at a point.
     pub(super) fn predict(&self, point: &[f64]) -> Prediction {
         let covariances: Vec<f64> =
             self.data.points.iter().map(|other| self.kernel.covariance(&self.data.kinds, point, other)).collect();
@@ -209,7 +207,7 @@ impl Process {
         Prediction { mean, variance }
     }
 
-    /// The prediction at a point, and the gradients of mean and variance along the lines.
+    /// Returns the prediction at a point, and the gradients of mean and variance along the lines.
     pub(super) fn predict_with_gradient(&self, point: &[f64]) -> (Prediction, Vec<f64>, Vec<f64>) {
         let kinds = &self.data.kinds;
         let (mut covariances, mut slopes) = (Vec::new(), Vec::new());
@@ -233,7 +231,7 @@ impl Process {
         (self.prediction(&covariances, &solved), means, variances)
     }
 
-    /// The inverse squares of the length scales.
+    /// Returns the inverse squares of the length scales.
     pub(super) fn weights(&self) -> &[f64] {
         &self.kernel.weights
     }

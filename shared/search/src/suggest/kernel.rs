@@ -1,8 +1,8 @@
-//! How alike two points are: Matérn 5/2, with a length scale for each dimension.
+//! The covariance of two points: Matérn 5/2, with a length scale for each dimension.
 
 use super::encoding::{Features, Kind};
 
-/// What the fit finds.
+/// The parameters of the kernel, which the fit finds.
 #[derive(Debug, Clone)]
 pub(super) struct Kernel {
     /// The inverse square of each length scale.
@@ -16,19 +16,18 @@ pub(super) struct Kernel {
 }
 
 impl Kernel {
-    /// The covariance of two points.
     pub(super) fn covariance(&self, kinds: &[Kind], left: &Features, right: &Features) -> f64 {
         self.variance * correlation(self.distance(kinds, left, right)).0
     }
 
-    /// The weighted squared distance of two points.
+    /// Returns the weighted squared distance of two points.
     pub(super) fn distance(&self, kinds: &[Kind], left: &Features, right: &Features) -> f64 {
         let each = kinds.iter().zip(&self.weights).zip(left.iter().zip(right));
         each.map(|((kind, weight), (left, right))| weight * kind.squared(*left, *right)).sum()
     }
 }
 
-/// Of a squared distance: the correlation, and its derivative by the squared distance.
+/// Returns the correlation for a squared distance, and its derivative with respect to the squared distance.
 pub(super) fn correlation(squared: f64) -> (f64, f64) {
     let scaled = (5.0 * squared).sqrt();
     let fall = (-scaled).exp();

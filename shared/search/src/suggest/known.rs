@@ -1,4 +1,4 @@
-//! Points that have been suggested: nothing is tried twice while there is something else.
+//! Suggested points: no point is tried twice while there are others.
 
 use std::collections::BTreeSet;
 
@@ -7,27 +7,24 @@ use super::encoding;
 use super::random::Random;
 use crate::space::{Dimension, Point, Space};
 
-/// A set of points.
 #[derive(Debug)]
 pub(super) struct Known(BTreeSet<Vec<Option<u64>>>);
 
 impl Known {
-    /// The points of trials.
+    /// Returns the points of trials.
     pub(super) fn new(trials: &[&Trial]) -> Self {
         Self(trials.iter().map(|trial| bits(&trial.point)).collect())
     }
 
-    /// Adds a point.
     pub(super) fn add(&mut self, point: &Point) {
         self.0.insert(bits(point));
     }
 
-    /// Whether it is there.
     pub(super) fn has(&self, point: &Point) -> bool {
         self.0.contains(&bits(point))
     }
 
-    /// The point, or another one if it is there; the same again if there is no other.
+    /// Returns the point, or another one if the set has it; the same point if there is no other.
     pub(super) fn fresh(&self, space: &Space, point: Point, random: &mut Random) -> Point {
         if !self.has(&point) {
             return point;
@@ -36,7 +33,7 @@ impl Known {
         drawn.find(|other| !self.has(other)).or_else(|| self.first_other(space)).unwrap_or(point)
     }
 
-    /// Counts through a space without real numbers, until a point is not there.
+    /// Counts through a space without real numbers to the first point that the set does not have.
     fn first_other(&self, space: &Space) -> Option<Point> {
         let counts = space.dimensions.iter().map(|dimension| match dimension {
             Dimension::Real => 1,
@@ -45,7 +42,7 @@ impl Known {
         });
         let counts: Vec<usize> = counts.collect();
         let mut places = vec![0; counts.len()];
-        // Conditions make points of the count equal, so it may be long before another one comes.
+        // Several numbers give the same point because of conditions, so the next new point may be far away.
         for _ in 0..LONGEST_COUNT {
             let whole = space.dimensions.iter().zip(&places).map(|(dimension, place)| match dimension {
                 Dimension::Real => Some(0.5),

@@ -1,6 +1,5 @@
-//! Dense symmetric positive matrices, row by row. A few hundred rows: no BLAS is needed.
+//! Dense symmetric positive matrices, row by row. They have a few hundred rows, so no BLAS is needed.
 
-/// A square matrix.
 #[derive(Debug, Clone)]
 pub(super) struct Square {
     size: usize,
@@ -8,22 +7,21 @@ pub(super) struct Square {
 }
 
 impl Square {
-    /// All zeros.
+    /// Returns a matrix of zeros.
     pub(super) fn new(size: usize) -> Self {
         Self { size, values: vec![0.0; size * size] }
     }
 
-    /// One row.
     pub(super) fn row(&self, row: usize) -> &[f64] {
         &self.values[row * self.size..(row + 1) * self.size]
     }
 
-    /// One row, to be written.
+    /// Returns one row to write to.
     pub(super) fn row_mut(&mut self, row: usize) -> &mut [f64] {
         &mut self.values[row * self.size..(row + 1) * self.size]
     }
 
-    /// Replaces the lower triangle by its Cholesky factor; false where the matrix is not positive definite.
+    /// Replaces the lower triangle by its Cholesky factor. Returns false if the matrix is not positive definite.
     pub(super) fn factorize(&mut self) -> bool {
         for row in 0..self.size {
             let (above, rest) = self.values.split_at_mut(row * self.size);
@@ -41,7 +39,7 @@ impl Square {
         true
     }
 
-    /// Of a Cholesky factor: its inverse, transposed, so that row `j` holds column `j` from place `j` on.
+    /// Returns the transposed inverse of a Cholesky factor: row `j` has column `j` from place `j` on.
     pub(super) fn inverse_columns(&self) -> Self {
         let mut inverse = Self::new(self.size);
         for column in 0..self.size {
@@ -55,7 +53,7 @@ impl Square {
         inverse
     }
 
-    /// Of [`Self::inverse_columns`]: the inverse of the matrix that was factorized, whole.
+    /// Returns the whole inverse of the factorized matrix, from [`Self::inverse_columns`].
     pub(super) fn inverse(columns: &Self) -> Self {
         let mut inverse = Self::new(columns.size);
         for row in 0..columns.size {
@@ -68,18 +66,18 @@ impl Square {
         inverse
     }
 
-    /// Of a Cholesky factor: the logarithm of its matrix's determinant.
+    /// Returns the logarithm of the determinant of a Cholesky factor's matrix.
     pub(super) fn log_determinant(&self) -> f64 {
         (0..self.size).map(|row| 2.0 * self.row(row)[row].ln()).sum()
     }
 
-    /// The matrix times a vector.
+    /// Returns the matrix times a vector.
     pub(super) fn times(&self, vector: &[f64]) -> Vec<f64> {
         (0..self.size).map(|row| dot(self.row(row), vector)).collect()
     }
 }
 
-/// The inner product. Eight sums side by side, which the compiler turns into vector instructions.
+/// Returns the inner product. The compiler turns eight sums side by side into vector instructions.
 pub(super) fn dot(left: &[f64], right: &[f64]) -> f64 {
     let (lefts, rights) = (left.chunks_exact(8), right.chunks_exact(8));
     let rest: f64 = lefts.remainder().iter().zip(rights.remainder()).map(|(left, right)| left * right).sum();

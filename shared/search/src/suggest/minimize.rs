@@ -1,14 +1,14 @@
-//! The least value of a smooth function in a box: L-BFGS, with what a bound holds left out.
+//! Minimises a smooth function in a box: L-BFGS, without the dimensions that a bound holds.
 
 use super::linear::dot;
 
-/// How many past steps shape the next one.
+/// The number of past steps that shape the next one.
 const MEMORY: usize = 8;
 
-/// A part of the predicted decrease that a step has to reach.
+/// The share of the predicted decrease that a step has to reach.
 const SUFFICIENT: f64 = 1e-4;
 
-/// Walks downhill from `start`. `function` gives the value and its gradient.
+/// Minimises `function` from `start`. The function returns its value and its gradient.
 pub(super) fn minimize(
     start: &[f64],
     bounds: &[(f64, f64)],
@@ -55,7 +55,7 @@ struct Step {
     gradient: Vec<f64>,
 }
 
-/// Halves the step until the function falls enough.
+/// Halves the step until the function decreases enough.
 fn search(
     place: &[f64],
     value: f64,
@@ -107,7 +107,7 @@ fn steepest(gradient: &[f64], is_free: &[bool]) -> Vec<f64> {
     gradient.iter().zip(is_free).map(|(slope, is_free)| if *is_free { -slope } else { 0.0 }).collect()
 }
 
-/// At a bound, and downhill leads out of the box.
+/// Whether the position is at a bound and the descent leads out of the box.
 fn is_held(at: f64, slope: f64, (least, most): (f64, f64)) -> bool {
     (at <= least && slope > 0.0) || (at >= most && slope < 0.0)
 }

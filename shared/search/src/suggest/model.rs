@@ -1,4 +1,4 @@
-//! What trials have taught, as a process that predicts.
+//! A model of the trials' outcomes that predicts the cost of any point.
 
 use super::Trial;
 use super::acquisition::Acquisition;
@@ -8,36 +8,36 @@ use super::outcomes::{Outcome, Scale};
 use super::random::Random;
 use crate::space::{Point, Space};
 
-/// The most outcomes that are fitted: the time grows with their cube.
+/// The most outcomes in the process, because the time grows with their cube.
 const MOST_OUTCOMES: usize = 250;
 
-/// The most outcomes that the kernel is fitted to. The process knows all.
+/// The most outcomes that the kernel is fitted to. The process has all of them.
 const MOST_FITTED: usize = 80;
 
-/// The most pending trials that are believed to end as predicted.
+/// The most pending trials that are added as if they ended as predicted.
 const MOST_PENDING: usize = 100;
 
-/// An improvement that is large, on the model's scale: its unit is about what the better half of the trials differ by.
-/// If any improvement would do for all trials, the last digits of the first good place would take most of them.
+/// A large improvement on the model's scale, whose unit is about the spread of the better half of the trials. If every
+/// trial accepted any improvement, most of them would refine the last digits of the first good place.
 const LARGE_GAIN: f64 = 0.4;
 
-/// The variance of a failure's outcome: it may have had other reasons than the parameters.
+/// The variance of a failure's outcome, because a failure may have other reasons than the parameters.
 const FAILURE: f64 = 0.3;
 
-/// A process with the scale of its outcomes.
+/// A process, with the scale of its outcomes.
 #[derive(Debug)]
 pub(super) struct Model {
     process: Process,
-    /// The best outcome, without its noise.
+    /// The best outcome without its noise.
     best: f64,
-    /// The mean doubt of what is known.
+    /// The mean doubt of the known outcomes.
     doubt: f64,
-    /// Features of the best trials, the best first.
+    /// The features of the best trials, the best first.
     pub(super) leaders: Vec<Vec<f64>>,
     scale: Scale,
 }
 
-/// A trial as the process sees it.
+/// The features and the outcome of a trial, on the model's scale.
 struct Observed {
     features: Vec<f64>,
     outcome: f64,
@@ -73,26 +73,26 @@ impl Model {
         let pending = pending.split_off(pending.len().saturating_sub(MOST_PENDING));
         let doubt = data.doubts.iter().sum::<f64>() / data.doubts.len() as f64;
         let process = Process::new(gp::fit(&sample(&data, seed)), data)?;
-        // The best is that without its noise, and may be an estimate. If a certain outcome were to be beaten, a trial
-        // that stopped with a good estimate would be made again and again.
+        // The best outcome is taken without its noise, and may be an estimate. If only a certain outcome counted, a
+        // trial that stopped with a good estimate would be suggested repeatedly.
         let best = process.smoothed().into_iter().reduce(f64::min)?;
-        let process = process.believing(pending)?;
+        let process = process.with_predicted(pending)?;
         Some(Self { process, best, doubt, leaders, scale })
     }
 
-    /// Believes that one more trial ends as predicted.
-    pub(super) fn believing(self, space: &Space, point: &Point) -> Option<Self> {
-        let process = self.process.believing(vec![encoding::features(space, point)])?;
+    /// Adds one more trial as if it ended as predicted.
+    pub(super) fn with_predicted(self, space: &Space, point: &Point) -> Option<Self> {
+        let process = self.process.with_predicted(vec![encoding::features(space, point)])?;
         Some(Self { process, ..self })
     }
 
-    /// What points are worth to a trial. Every other trial looks for a large improvement.
+    /// Returns the acquisition function for a trial. Every other trial looks for a large improvement.
     pub(super) fn acquisition(&self, index: u32) -> Acquisition<'_> {
         let gain = if index.is_multiple_of(2) { LARGE_GAIN } else { 0.0 };
         Acquisition { process: &self.process, best: self.best - gain, doubt: self.doubt }
     }
 
-    /// The predicted cost of a point and its standard deviation.
+    /// Returns the predicted cost of a point and its standard deviation.
     pub(super) fn prediction(&self, features: &[f64]) -> (f64, f64) {
         let prediction = self.process.predict(features);
         let deviation = prediction.variance.sqrt();
@@ -101,10 +101,10 @@ impl Model {
     }
 }
 
-/// How many of the best trials are worth a look around.
+/// The number of best trials near which candidates are drawn.
 const LEADERS: usize = 5;
 
-/// Of ascending outcomes the better ones, and an even choice of the others.
+/// Returns the better ones of ascending outcomes, and an even selection of the others.
 fn thinned(mut observed: Vec<Observed>) -> Vec<Observed> {
     if observed.len() <= MOST_OUTCOMES {
         return observed;
@@ -116,8 +116,9 @@ fn thinned(mut observed: Vec<Observed>) -> Vec<Observed> {
     observed
 }
 
-/// A random part of what is known, another one after each outcome. One fit that is sure of a wrong kernel would go on for
-/// the rest of the sweep; those of many parts differ. Trials that are claimed at the same time have the same part.
+/// Returns a random part of the known outcomes, a different one after each outcome. A fit that is certain of a wrong
+/// kernel would last for the rest of the sweep, but the fits of many parts differ. Trials that are claimed at the same
+/// time have the same part.
 fn sample(data: &Data, seed: [u8; 32]) -> Data {
     let count = data.points.len();
     let mut random = Random::of_model(seed, count);

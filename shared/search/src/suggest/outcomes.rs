@@ -1,4 +1,4 @@
-//! What trials teach: one number each, on a scale that the model can use.
+//! Converts each trial's result into one number, on a scale that the model can use.
 
 use std::collections::BTreeSet;
 
@@ -7,17 +7,16 @@ use statrs::distribution::{ContinuousCDF as _, Normal};
 use super::{End, Trial};
 use crate::curve::Curve;
 
-/// What a trial has come to.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Outcome {
-    /// A cost, and the variance of its estimate where it is one.
+    /// A cost, with its variance if it is an estimate.
     Cost { cost: f64, doubt: f64 },
-    /// Failed or diverged: as bad as the worst.
+    /// The trial failed or diverged, which counts as the worst cost.
     Bad,
 }
 
 impl Outcome {
-    /// Its cost, if it is usable.
+    /// Returns its cost, if it is usable.
     pub(super) fn cost(&self) -> Option<f64> {
         match self {
             Self::Cost { cost, .. } => Some(*cost),
@@ -26,7 +25,7 @@ impl Outcome {
     }
 }
 
-/// The outcomes of trials; `None` of those that tell nothing so far.
+/// Returns the outcomes of trials; `None` for those without information so far.
 pub(super) fn outcomes(trials: &[&Trial]) -> Vec<Option<Outcome>> {
     let forecast = Forecast::new(trials);
     trials
@@ -39,8 +38,8 @@ pub(super) fn outcomes(trials: &[&Trial]) -> Vec<Option<Outcome>> {
         .collect()
 }
 
-/// Where trials end that have not: from each rung a line leads to the next one, and from the last one to the end. A
-/// line is fitted to the trials that have both.
+/// Predicts the final cost of trials that have not finished: a line leads from each rung to the next one, and from the
+/// last one to the end. A line is fitted to the trials that have both.
 #[derive(Debug)]
 struct Forecast(Vec<(u64, Line)>);
 
@@ -76,7 +75,7 @@ impl Forecast {
         Self(steps.iter().enumerate().map(line).collect())
     }
 
-    /// From what a trial has reached, where it ends.
+    /// Returns the predicted final cost of a trial from the rungs that it has reached, with its variance.
     fn cost(&self, rungs: &Curve) -> Option<(f64, f64)> {
         let (step, reached) = rungs.iter().rev().find(|(_, rung)| rung.best.is_finite())?;
         let ahead = self.0.iter().filter(|(at, _)| at >= step);
@@ -87,7 +86,8 @@ impl Forecast {
 }
 
 impl Line {
-    /// Few pairs say little of the slope: it is drawn towards 1, a gain that all have in common.
+    /// Fits a line. Few pairs determine the slope badly, so it is drawn towards 1, which is a gain that all have in
+    /// common.
     fn through(pairs: &[(f64, f64)], variance: f64) -> Self {
         let count = pairs.len().max(1) as f64;
         let from = pairs.iter().map(|pair| pair.0).sum::<f64>() / count;
@@ -106,7 +106,7 @@ impl Line {
     }
 }
 
-/// The squares of larger numbers have no place.
+/// Bounds a cost, because the square of a larger number is not finite.
 fn bounded(cost: f64) -> f64 {
     if cost.is_finite() { cost.clamp(-1e150, 1e150) } else { cost }
 }
@@ -117,16 +117,17 @@ fn variance(values: &[f64]) -> f64 {
     values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / count
 }
 
-/// From costs to the model's scale and back. Better costs keep their distances, worse ones only their order.
+/// The scale from costs to the model's numbers and back. Better costs keep their distances; worse costs keep only their
+/// order.
 #[derive(Debug, Clone)]
 pub(super) struct Scale {
-    /// Costs, ascending, with what they become.
+    /// Ascending costs, each with its number on the scale.
     knots: Vec<(f64, f64)>,
     unit: f64,
 }
 
 impl Scale {
-    /// Of the costs that are known; `None` without any.
+    /// Makes the scale of the known costs; `None` without any.
     pub(super) fn new(mut costs: Vec<f64>) -> Option<Self> {
         costs.sort_by(f64::total_cmp);
         let count = costs.len();
@@ -149,30 +150,30 @@ impl Scale {
         Some(Self { knots, unit })
     }
 
-    /// The variance of a cost on the model's scale.
+    /// Returns the variance of a cost on the model's scale.
     pub(super) fn scaled_variance(&self, cost: f64, variance: f64) -> f64 {
         let deviation = variance.sqrt();
         let most = self.knots.last().map_or(cost, |knot| knot.0);
         ((self.scaled((cost + deviation).min(most)) - self.scaled(cost - deviation)) / 2.0).powi(2)
     }
 
-    /// A cost on the model's scale.
+    /// Returns a cost on the model's scale.
     pub(super) fn scaled(&self, cost: f64) -> f64 {
         interpolate(self.knots.iter().copied(), cost, self.unit.recip())
     }
 
-    /// What is as bad as the worst, and worse than the middle, on the model's scale.
+    /// Returns a number on the model's scale that is as bad as the worst cost, and worse than the middle.
     pub(super) fn bad(&self) -> f64 {
         self.knots.last().map_or(1.0, |knot| knot.1.max(1.0))
     }
 
-    /// A cost from the model's scale.
+    /// Returns the cost of a number on the model's scale.
     pub(super) fn cost(&self, scaled: f64) -> f64 {
         interpolate(self.knots.iter().map(|(cost, scaled)| (*scaled, *cost)), scaled, self.unit)
     }
 }
 
-/// Between knots a straight line; beyond them one of a given slope.
+/// Interpolates linearly between knots, and continues with the given slope beyond them.
 fn interpolate(knots: impl Iterator<Item = (f64, f64)>, at: f64, slope: f64) -> f64 {
     let mut before: Option<(f64, f64)> = None;
     for (place, value) in knots {

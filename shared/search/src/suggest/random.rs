@@ -1,4 +1,4 @@
-//! Numbers that a seed decides.
+//! Random numbers from a seed.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
@@ -8,45 +8,46 @@ use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 pub(super) struct Random(ChaCha8Rng);
 
 impl Random {
-    /// Those of a trial; without one, those of the whole sweep.
+    /// Returns the numbers of a trial, or without one those of the whole sweep.
     pub(super) fn new(seed: [u8; 32], trial: Option<u32>) -> Self {
         let mut generator = ChaCha8Rng::from_seed(seed);
         generator.set_stream(trial.map_or(0, |trial| u64::from(trial) + 1));
         Self(generator)
     }
 
-    /// Those of a model of so many outcomes.
+    /// Returns the numbers for a model of `outcomes` outcomes.
     pub(super) fn of_model(seed: [u8; 32], outcomes: usize) -> Self {
         let mut generator = ChaCha8Rng::from_seed(seed);
         generator.set_stream((1 << 63) | outcomes as u64);
         Self(generator)
     }
 
-    /// From 0 to 1, without 1.
+    /// Returns a number from 0 to 1, without 1.
     pub(super) fn unit(&mut self) -> f64 {
         (self.0.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// Several numbers from 0 to 1, without 1.
+    /// Returns several numbers from 0 to 1, without 1.
     pub(super) fn units(&mut self, count: usize) -> Vec<f64> {
         (0..count).map(|_| self.unit()).collect()
     }
 
-    /// Below `count`.
+    /// Returns a number below `count`.
     pub(super) fn below(&mut self, count: usize) -> usize {
         ((self.unit() * count as f64) as usize).min(count.saturating_sub(1))
     }
 
-    /// From the standard normal distribution.
+    /// Returns a number from the standard normal distribution.
     pub(super) fn normal(&mut self) -> f64 {
         let radius = (-2.0 * (1.0 - self.unit()).ln()).sqrt();
         radius * (std::f64::consts::TAU * self.unit()).cos()
     }
 }
 
-/// A point of an even cover of the unit cube: the additive sequence of the generalised golden ratio, moved by a seed.
+/// Returns a point of an even cover of the unit cube: the additive sequence of the generalised golden ratio, shifted by
+/// a seed.
 pub(super) fn even(seed: [u8; 32], dimensions: usize, index: u32) -> Vec<f64> {
-    // The root of x^(d+1) = x + 1 above 1, by iteration.
+    // The ratio is the root above 1 of x^(d+1) = x + 1, found by iteration.
     let mut ratio = 1.5_f64;
     for _ in 0..60 {
         ratio = (1.0 + ratio).powf(1.0 / (dimensions as f64 + 1.0));

@@ -1,4 +1,4 @@
-//! Derivatives against differences, and the arithmetic beneath.
+//! Compares derivatives with differences, and tests the arithmetic.
 
 use super::acquisition::{Acquisition, log_improvement};
 use super::encoding::Kind;
@@ -23,7 +23,7 @@ fn kernel() -> Kernel {
     Kernel { weights: vec![4.0, 1.5, 0.7], variance: 1.3, noise: 0.01, mean: 0.2 }
 }
 
-/// The slope at a place, by the difference of two values.
+/// Returns the slope at a place as the difference of two values.
 fn slope(place: &[f64], at: usize, function: impl Fn(&[f64]) -> f64) -> f64 {
     let moved = |by: f64| {
         let mut place = place.to_vec();
@@ -38,7 +38,7 @@ fn assert_close(left: f64, right: f64) {
 }
 
 #[test]
-fn the_fit_knows_its_slopes() {
+fn the_fit_computes_its_slopes() {
     let data = data();
     let place = [-0.4, 0.3, 0.8, 0.2, -3.0, 0.4];
     let (_, gradient) = gp::loss(&place, &data, &gp::distances(&data));
@@ -48,8 +48,8 @@ fn the_fit_knows_its_slopes() {
 }
 
 #[test]
-fn the_acquisition_knows_its_slopes() {
-    let process = Process::new(kernel(), data()).expect("a covariance").believing(vec![vec![0.4, 0.4, 1.0]]);
+fn the_acquisition_computes_its_slopes() {
+    let process = Process::new(kernel(), data()).expect("a covariance").with_predicted(vec![vec![0.4, 0.4, 1.0]]);
     let process = process.expect("a covariance");
     let acquisition = Acquisition { process: &process, best: -0.9, doubt: 0.02 };
     let place = [0.62, 0.35, 1.0];

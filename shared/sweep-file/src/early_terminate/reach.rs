@@ -1,5 +1,5 @@
-//! Whether the rule can stop a trial at all: rungs beyond the end of the training, as far as the file says how long that
-//! is (`epochs: {value: 10}`), and more trials to compare with than the sweep has.
+//! Checks whether the rule can stop a trial at all. Rungs may lie beyond the end of the training, if the file says how
+//! long that is (`epochs: {value: 10}`). The rule may also need more trials to compare with than the sweep has.
 
 use spotsweep_protocol::words::counted;
 use spotsweep_search::stop::Rule;
@@ -10,7 +10,7 @@ use super::super::problem::Report;
 use super::super::scalar::Scalar;
 use super::super::tree::{Entry, Kind, Node};
 
-/// Parameters that have the length of a training, in small letters and without signs. The first list goes first.
+/// Parameters that hold the length of a training, in lower case and without signs. The first list takes precedence.
 const EPOCHS: [&str; 12] = [
     "epochs",
     "epoch",
@@ -28,18 +28,18 @@ const EPOCHS: [&str; 12] = [
 const STEPS: [&str; 7] =
     ["maxsteps", "totalsteps", "numtrainsteps", "trainsteps", "maxiters", "totaliters", "totaltimesteps"];
 
-/// Distributions whose `max` is a value, and not an exponent.
+/// Distributions whose `max` is a value, not an exponent.
 const PLAIN: [&str; 6] =
     ["int_uniform", "uniform", "q_uniform", "log_uniform_values", "inv_log_uniform_values", "q_log_uniform_values"];
 
-/// How long a training is at most, by one of its parameters.
+/// The greatest length of a training, by one of its parameters.
 struct Length {
     name: String,
     most: f64,
     is_in_epochs: bool,
 }
 
-/// Warns about rungs that no trial reaches, and about a comparison that no trial has others enough for.
+/// Warns about rungs that no trial reaches, and about a comparison that needs more trials than the sweep has.
 pub(crate) fn check(fields: Fields<'_>, rule: &Rule, plan: &Plan, report: &mut Report<'_>) {
     let Some(entry) = fields.entry("early_terminate") else { return };
     let Some(own) = Fields::any(&entry.value, "`early_terminate`", report) else { return };
@@ -76,13 +76,13 @@ pub(crate) fn check(fields: Fields<'_>, rule: &Rule, plan: &Plan, report: &mut R
     }
 }
 
-/// The first rung beyond it, and whether it is the last one.
+/// Returns the first rung beyond `most`, and whether it is the last one.
 fn beyond(rungs: &[u64], most: f64) -> Option<(u64, bool)> {
     let at = rungs.iter().position(|rung| *rung as f64 > most)?;
     Some((*rungs.get(at)?, at + 1 == rungs.len()))
 }
 
-/// The length of the trials, where all have it in a parameter of a usual name.
+/// Returns the length of the trials, if all have it in a parameter with a usual name.
 fn length(fields: Fields<'_>) -> Option<Length> {
     let mut found = Vec::new();
     match (fields.get("parameters").map(|node| &node.kind), fields.get("trials").map(|node| &node.kind)) {
@@ -105,14 +105,14 @@ fn length(fields: Fields<'_>) -> Option<Length> {
     with(true).or_else(|| with(false))
 }
 
-/// Whether a name is of a length in epochs, or in steps; `None` for another name.
+/// Whether a name means a length in epochs, or else in steps; `None` for another name.
 fn is_length(name: &str) -> Option<bool> {
     let name: String = name.to_lowercase().chars().filter(char::is_ascii_alphanumeric).collect();
     let is_in = |names: &[&str]| names.contains(&name.as_str());
     if is_in(&EPOCHS) { Some(true) } else { is_in(&STEPS).then_some(false) }
 }
 
-/// The lengths among parameters as W&B writes them, with what each is at most.
+/// Collects the lengths among parameters as W&B writes them, each with its greatest value.
 fn collect(entries: &[Entry], group: &str, found: &mut Vec<(String, f64)>) {
     for Entry { key, value, .. } in entries {
         let name = format!("{group}{key}");
@@ -124,7 +124,7 @@ fn collect(entries: &[Entry], group: &str, found: &mut Vec<(String, f64)>) {
     }
 }
 
-/// The greatest value of a parameter that every trial has.
+/// Returns the greatest value of a parameter, if every trial has the parameter.
 fn most(parameter: &Node) -> Option<f64> {
     if entry(parameter, "when").is_some() {
         return None;

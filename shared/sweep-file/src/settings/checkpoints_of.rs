@@ -1,4 +1,5 @@
-//! `checkpoints_of:` under `spotsweep:`: the trials of earlier sweeps whose collected checkpoints these trials start from.
+//! `checkpoints_of:` under `spotsweep:`: the trials of earlier sweeps from whose collected checkpoints these trials
+//! start.
 
 use spotsweep_protocol::ids::{SweepId, trial_named};
 use spotsweep_protocol::words::counted;
@@ -7,10 +8,10 @@ use super::super::fields::texts;
 use super::super::problem::Report;
 use super::super::tree::{Kind, Node};
 
-/// As many as there may be snapshots: a list that each first claim reads.
+/// The most trials in the list. It equals the limit of `snapshots`, because each first claim reads the list.
 const MOST: usize = 10_000;
 
-/// What a volume has that comes with checkpoints of its own.
+/// Keys of a workspace that already has checkpoints of its own.
 const WITH_CHECKPOINTS: [&str; 2] = ["snapshots", "volume"];
 
 pub(super) fn read(node: &Node, report: &mut Report<'_>) -> Option<Vec<(SweepId, u32)>> {
@@ -28,7 +29,7 @@ pub(super) fn read(node: &Node, report: &mut Report<'_>) -> Option<Vec<(SweepId,
     Some(trials)
 }
 
-/// There is one for each trial, and nothing else that brings checkpoints.
+/// Checks that there is one checkpoint for each trial, and that the volume does not come with others.
 pub(super) fn check(node: &Node, workspace: Option<&Node>, trials: u64, report: &mut Report<'_>) {
     if let Kind::List(list) = &node.kind {
         let count = list.len();

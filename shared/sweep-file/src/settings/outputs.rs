@@ -25,7 +25,7 @@ pub struct Outputs {
 }
 
 impl From<Outputs> for Patterns {
-    /// With the default where the file does not say.
+    /// Uses the default if the file does not set `checkpoints`.
     fn from(Outputs { include, exclude, checkpoints }: Outputs) -> Self {
         Self { include, exclude, checkpoints: checkpoints.unwrap_or_default() }
     }
@@ -59,7 +59,7 @@ fn checkpoints(node: &Node, report: &mut Report<'_>) -> Option<Checkpoints> {
     }
 }
 
-/// A list of patterns that the runner can compile.
+/// Reads a list of patterns that the runner can compile.
 fn patterns(node: &Node, key: &str, report: &mut Report<'_>) -> Vec<String> {
     let help =
         "write patterns as in .gitignore, for example `model/*.pt`, and \\ before a special character that is meant";

@@ -1,4 +1,4 @@
-//! `stalled:` under `spotsweep:`: what happens to a training that hangs.
+//! `stalled:` under `spotsweep:`: the limit after which a stalled training is ended.
 
 use schemars::JsonSchema;
 
@@ -9,14 +9,14 @@ use super::super::tree::Node;
 use super::Quantity;
 use super::workspace::OffSchema;
 
-/// What happens to a training that shows no sign of life.
+/// The response to a stall.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stalled {
-    /// Nothing: no warning, and no end.
+    /// There is neither a warning nor an end.
     Off,
     /// Its attempt is ended.
     After {
-        /// Seconds without a sign until then, at least 60.
+        /// Seconds without a sign until the end, at least 60.
         seconds: u32,
     },
 }
@@ -30,7 +30,7 @@ pub(super) enum StalledSchema {
     After(Quantity),
 }
 
-/// Seconds. A training looks the same for so long when it only computes.
+/// The smallest limit in seconds, because a training that only computes may show no sign for so long.
 const LEAST: u32 = 60;
 
 pub(super) fn read(node: &Node, report: &mut Report<'_>) -> Option<Stalled> {

@@ -1,4 +1,4 @@
-//! `workspace:` under `spotsweep:`: the trial's EBS volume, a new one or one that exists.
+//! `workspace:` under `spotsweep:`: the trial's EBS volume, either a new or an existing one.
 
 use std::ops::RangeInclusive;
 
@@ -15,29 +15,29 @@ use super::{Quantity, size};
 /// The trial's EBS volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Workspace {
-    /// No volume: a trial that is interrupted starts again from nothing.
+    /// There is no volume, so an interrupted trial starts from the beginning.
     Off,
     /// A volume of the trial's own.
     Volume {
-        /// In GiB.
+        /// The size in GiB.
         size_gib: Option<u32>,
-        /// What the volume starts from.
+        /// The contents that the volume starts with.
         start: Start,
         /// See [`InitializationRate`].
         initialization_rate: Option<InitializationRate>,
-        /// For how long it is kept after the trial's end.
+        /// How long a snapshot of it is kept after the trial's end.
         keep: Keep,
     },
-    /// A volume that was made by hand. Only a sweep of one trial has this: a volume is one trial's at a time.
+    /// An existing volume. Only a sweep of one trial has it, because a volume belongs to one trial at a time.
     Adopted {
         /// The volume's id, `vol-…`, or the value of its Name tag.
         volume: String,
-        /// Of the copies that a move to another zone makes; see [`InitializationRate`].
+        /// The rate of the copies that a move to another zone makes; see [`InitializationRate`].
         initialization_rate: Option<InitializationRate>,
     },
 }
 
-/// What new volumes start from.
+/// The contents that new volumes start with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Start {
     /// Nothing.
@@ -48,24 +48,24 @@ pub enum Start {
     Snapshots(Vec<String>),
 }
 
-/// For how long a volume's snapshot is kept after its trial's end, in seconds; 0 keeps nothing, and absent is up to the
-/// deployment.
+/// The seconds for which a snapshot of a volume is kept after its trial's end. 0 keeps nothing. If absent, the
+/// deployment decides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Keep {
-    /// Of a trial that failed or was cancelled.
+    /// For a trial that failed or was cancelled.
     pub failed_seconds: Option<u32>,
-    /// Of a trial that succeeded.
+    /// For a trial that succeeded.
     pub succeeded_seconds: Option<u32>,
 }
 
-/// MiB/s at which a volume that is made from a snapshot loads its data; `None` is EC2's own rate, which is free.
+/// The MiB/s at which a volume loads its data from a snapshot; `None` is EC2's own rate, which is free.
 pub type InitializationRate = Option<u32>;
 
 /// MiB/s that CreateVolume takes as `VolumeInitializationRate`
 /// (<https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateVolume.html>).
 const INITIALIZATION_RATES: RangeInclusive<u32> = 100..=300;
 
-/// A rate as it is written: 0 stands for EC2's own. `None` where CreateVolume takes no such rate.
+/// Returns the rate for a written number: 0 means EC2's own. `None` if CreateVolume does not take the rate.
 pub fn initialization_rate(written: u64) -> Option<Option<u32>> {
     let rate = u32::try_from(written).ok()?;
     if rate == 0 { Some(None) } else { INITIALIZATION_RATES.contains(&rate).then_some(Some(rate)) }
@@ -123,19 +123,19 @@ pub(super) struct AdoptedSchema {
 pub(super) const KEYS: [&str; 7] =
     ["size", "snapshot", "snapshots", "volume", "initialization_rate", "keep_failed", "keep_succeeded"];
 
-/// Of these, what a volume that exists does not take.
+/// Keys of a new volume that an existing one does not take.
 const OF_NEW: [&str; 5] = ["size", "snapshot", "snapshots", "keep_failed", "keep_succeeded"];
 
-/// In seconds.
+/// The longest time for which a snapshot is kept, in seconds.
 const LONGEST_KEEP: u32 = 30 * 86_400;
 
-/// Trials that each have a snapshot of their own: one invocation asks EC2 about all of them, 200 in a call.
+/// The most trials with snapshots of their own. One invocation asks EC2 about all of them, 200 in a call.
 const MAX_SNAPSHOTS: usize = 10_000;
 
-/// A gp3 volume's largest size.
+/// The largest size of a gp3 volume.
 const MAX_WORKSPACE_GIB: u64 = 65_536;
 
-/// Characters of a tag's value (<https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Tags.html>).
+/// The most characters of a tag's value (<https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Tags.html>).
 const MAX_NAME_CHARS: usize = 256;
 
 pub(super) fn read(node: &Node, report: &mut Report<'_>) -> Option<Workspace> {
@@ -228,8 +228,8 @@ fn adopted(
     Some(Workspace::Adopted { volume: volume.to_owned(), initialization_rate })
 }
 
-/// A volume is attached to one instance at a time, so a sweep that adopts one has one trial. Of snapshots there is one
-/// for each trial.
+/// Checks the number of trials. A volume is attached to one instance at a time, so a sweep that adopts one has one
+/// trial. A list of snapshots has one for each trial.
 pub(super) fn check_trials(node: &Node, trials: u64, report: &mut Report<'_>) {
     let Kind::Mapping(entries) = &node.kind else { return };
     let of_key = |key| entries.iter().find(|entry| entry.key == key);

@@ -1,4 +1,4 @@
-//! Files that nobody wrote: noise, pieces in any order, real files damaged, and parts repeated up to a megabyte.
+//! Generated files: noise, pieces in any order, damaged real files, and parts repeated up to a megabyte.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use proptest::sample::{Index, select};
 
 use super::MAX_BYTES;
 
-/// Pieces that sweep files are made of, and some that they are not.
+/// Pieces of sweep files, and some that belong to none.
 #[rustfmt::skip]
 const PIECES: [&str; 99] = [
     "method: ", "grid", "random", "bayes", "parameters:", "run_cap: ", "metric: ", "spotsweep:", "trials:",
@@ -34,17 +34,15 @@ fn joined(parts: std::ops::Range<usize>) -> BoxedStrategy<Vec<u8>> {
     prop::collection::vec(piece(), parts).prop_map(|pieces| pieces.concat()).boxed()
 }
 
-/// Any bytes.
 pub(super) fn noise() -> BoxedStrategy<Vec<u8>> {
     prop::collection::vec(any::<u8>(), 0..200).boxed()
 }
 
-/// Any mixture of pieces.
 pub(super) fn pieces() -> BoxedStrategy<Vec<u8>> {
     joined(0..60)
 }
 
-/// One part over and over, which finds what costs more than its share: up to a megabyte of it.
+/// Returns one part repeated up to a megabyte, to find parts whose cost grows faster than their number.
 pub(super) fn repeated() -> BoxedStrategy<Vec<u8>> {
     let bytes = prop_oneof![1_usize..1 << 14, 1_usize..MAX_BYTES, Just(MAX_BYTES)];
     (joined(0..8), joined(1..6), joined(0..8), bytes)
@@ -56,7 +54,7 @@ pub(super) fn repeated() -> BoxedStrategy<Vec<u8>> {
         .boxed()
 }
 
-/// What happens to a file on its way: places are relative, lengths in bytes.
+/// Damage to a file. Places are relative, and lengths are in bytes.
 #[derive(Clone, Debug)]
 enum Damage {
     Overwrite(Index, u8),
@@ -79,7 +77,7 @@ fn damage() -> impl Strategy<Value = Damage> {
     ]
 }
 
-/// A real file, and up to seven things that happened to it.
+/// Returns a real file with up to seven damages.
 pub(super) fn damaged() -> BoxedStrategy<Vec<u8>> {
     let files = real_files();
     let changes = prop_oneof![1 => Just(0_usize), 6 => Just(1_usize), 5 => 2_usize..8];
@@ -128,14 +126,14 @@ fn apply(bytes: &mut Vec<u8>, change: Damage, files: &[Vec<u8>]) {
     }
 }
 
-/// The repository's sweep files, good and bad, and the examples of the documentation.
+/// Returns the repository's sweep files, good and bad, and the examples of the documentation.
 fn real_files() -> Vec<Vec<u8>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folders = ["tests/sweeps/good", "tests/sweeps/bad", "../../examples/digits"];
     let paths = folders.iter().flat_map(|folder| std::fs::read_dir(root.join(folder)).unwrap());
     let mut paths: Vec<_> = paths.map(|entry| entry.unwrap().path()).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml"));
-    // The same order on every machine, so that a seed means the same files.
+    // The same order on every machine makes a seed select the same files.
     paths.sort();
     let page = include_str!("../../../../docs/sweep-file.md");
     let examples = page.split("```yaml\n").skip(1).filter_map(|block| block.split("```").next());

@@ -1,15 +1,15 @@
-//! Files by the grammar of sweep files: most parts valid, some of the right shape with a wrong value.
+//! Files by the grammar of sweep files: most parts are valid, and some have the right shape with a wrong value.
 
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use serde_json::{Map, Value, json};
 
-/// Few names, so that conditions, exclusions and duplicates meet.
+/// There are few names, so that conditions, exclusions and duplicates often share one.
 const NAMES: [&str; 8] = ["lr", "units", "optimizer", "group", "Ω", "a.b", "++lr", "a=b"];
 
 type Json = BoxedStrategy<Value>;
 
-/// A whole file, in flow or block style.
+/// Returns a whole file, in flow or block style.
 pub(super) fn file() -> BoxedStrategy<Vec<u8>> {
     let whole = prop_oneof![6 => wandb(), 2 => wrapped_list(), 1 => list()];
     (whole, any::<bool>())
@@ -25,7 +25,7 @@ pub(super) fn file() -> BoxedStrategy<Vec<u8>> {
         .boxed()
 }
 
-/// Writes what can be written over several lines in block style, the rest in flow style.
+/// Writes values in block style where several lines are possible, and otherwise in flow style.
 fn block(value: &Value, depth: usize, text: &mut String) {
     let indent = "  ".repeat(depth);
     match value {
@@ -74,7 +74,7 @@ fn scalars() -> Json {
     prop::collection::vec(scalar(), 1..5).prop_map(Value::from).boxed()
 }
 
-/// A mapping with some of `keys`, each with one of its own values.
+/// Returns a mapping with some of `keys`, each with one of its own values.
 fn some_of(keys: Vec<(&'static str, Json)>) -> Json {
     let most = keys.len();
     subsequence(keys, 0..=most)
@@ -90,7 +90,6 @@ fn named(values: Json, names: std::ops::Range<usize>) -> Json {
         .boxed()
 }
 
-/// As `when`, `exclude` and `first` have it.
 fn pattern() -> Json {
     let value = prop_oneof![one_of(&["adam", "sgd"]), (0_i64..10).prop_map(Value::from), scalars()];
     named(value.boxed(), 1..3)
@@ -105,7 +104,7 @@ fn with(key: &'static str, value: Json, to: Json) -> Json {
         .boxed()
 }
 
-/// One entry of `parameters`, in all its forms.
+/// Returns one entry of `parameters`, in all its forms.
 fn parameter() -> Json {
     let limits = (-20_i64..20, 1_i64..40).prop_map(|(min, more)| json!({"min": min, "max": min + more}));
     let real = (0.001..1.0, 0.001..100.0).prop_map(|(min, more): (f64, f64)| json!({"min": min, "max": min + more}));
@@ -173,7 +172,7 @@ fn own() -> Json {
     ])
 }
 
-/// One file in two has settings: each of them may be the one that is wrong.
+/// Adds settings to half of the files, each of them valid or not.
 fn with_own(to: Json) -> Json {
     prop_oneof![to.clone(), with("spotsweep", own(), to)].boxed()
 }

@@ -1,7 +1,7 @@
-//! Whatever is dropped is answered: bytes in, trials or problems out, in bounded time and memory.
+//! Parses any bytes and gets trials or problems, in bounded time and memory.
 //!
-//! The test has a few rounds of one seed. For long: `FUZZ_SECONDS=600 FUZZ_SEED=7 cargo test --release --workspace
-//! --test sweep_fuzz -- --nocapture`. A failure prints the smallest file that still fails.
+//! The test runs a few rounds of one seed. To run it longer: `FUZZ_SECONDS=600 FUZZ_SEED=7 cargo test --release
+//! --workspace --test sweep_fuzz -- --nocapture`. A failure prints the smallest file that still fails.
 
 #![allow(clippy::unwrap_used)]
 #![allow(clippy::disallowed_methods, reason = "measures the clock and this process, reads the files to be damaged")]
@@ -20,11 +20,11 @@ use spotsweep_sweep_file::{MAX_TRIALS, Problem, SearchSpace, SweepFile, parse};
 
 use sweep_measure::{computed, peak_kib, scaled};
 
-/// Largest file made here, and the time that one may take.
+/// The largest file made here, and the most time for one.
 const MAX_BYTES: usize = 1 << 20;
 const MAX_TIME: Duration = Duration::from_secs(2);
 
-/// A file, shown as text where a test fails.
+/// A file that a failing test prints as text.
 struct Dropped(Vec<u8>);
 
 impl std::fmt::Debug for Dropped {
@@ -33,7 +33,7 @@ impl std::fmt::Debug for Dropped {
     }
 }
 
-/// The kinds of files, with the cases that each has in a round, so that each gets about the same time.
+/// Returns the kinds of files, with the number of cases in a round. The numbers give each kind about the same time.
 fn kinds() -> [(&'static str, u32, BoxedStrategy<Vec<u8>>); 5] {
     [
         ("noise", 300, files::noise()),
@@ -44,7 +44,7 @@ fn kinds() -> [(&'static str, u32, BoxedStrategy<Vec<u8>>); 5] {
     ]
 }
 
-/// What came of the files of one kind.
+/// The results for the files of one kind.
 #[derive(Default)]
 struct Tally {
     cases: u64,
@@ -77,7 +77,8 @@ impl Tally {
     }
 }
 
-/// As many trials as the file says, in the same order each time. Of a great sweep the first ones.
+/// Checks that the file has as many trials as it states, in the same order each time. Of a large sweep it checks the
+/// first ones.
 fn check_trials(file: &SweepFile) -> u64 {
     let count = file.trial_count();
     assert!((1..=MAX_TRIALS).contains(&count));
@@ -93,7 +94,7 @@ fn check_trials(file: &SweepFile) -> u64 {
     trials.len() as u64
 }
 
-/// Points become parameters, whatever they are, and what is kept is what was read.
+/// Checks that all points become parameters, and that a stored space is read back unchanged.
 fn check_space(space: &SearchSpace) {
     let kept: SearchSpace = serde_json::from_str(&serde_json::to_string(space).unwrap()).unwrap();
     assert_eq!(&kept, space);
@@ -146,7 +147,7 @@ fn whatever_is_dropped_is_answered() {
     }
     let cases: u64 = tallies.iter_mut().map(|tally| tally.get_mut().cases).sum();
     println!("{cases} files in {:?}, seeds from {first}, peak memory {:?} KiB", started.elapsed(), peak_kib());
-    // Fuzzing that never gets past the first check says nothing of the later ones.
+    // Fuzzing that fails the first check in every case would not test the later checks.
     let [_, _, damaged, _, made] = &mut tallies;
     for (tally, share) in [(damaged.get_mut(), 20), (made.get_mut(), 5)] {
         assert!(tally.valid * share > tally.cases, "{} of {}", tally.valid, tally.cases);

@@ -1,11 +1,11 @@
-//! The cells of one line.
+//! Splits a line into cells.
 
-/// Lines between columns.
+/// Characters that are drawn between columns.
 const RULES: [char; 4] = ['|', '│', '┃', '┆'];
-/// Kinds of values, which Polars names below a header.
+/// The kinds of values that Polars prints below a header.
 const TYPES: [&str; 12] = ["---", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64", "str"];
 
-/// What stands between the columns of a line.
+/// The separator between the columns of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Gap {
     Rules,
@@ -13,12 +13,12 @@ pub(super) enum Gap {
     Spaces,
 }
 
-/// Whether a character is a line between columns.
+/// Whether a character is drawn between columns.
 pub(crate) fn is_rule(c: char) -> bool {
     RULES.contains(&c)
 }
 
-/// The cells, and what is between them. Values between commas have no spaces in them; sentences have.
+/// Returns the separator and the cells. Values between commas have no spaces in them, but sentences have.
 pub(super) fn cells(line: &str) -> (Gap, Vec<&str>) {
     let line = line.trim();
     if line.contains(RULES) {
@@ -33,7 +33,7 @@ pub(super) fn cells(line: &str) -> (Gap, Vec<&str>) {
     (Gap::Spaces, line.split_whitespace().collect())
 }
 
-/// The words of a line, and where each ends, in characters. Between two words are so many spaces, or a tab.
+/// Returns the words of a line with their ends, in characters. At least `spaces` spaces, or a tab, separate two words.
 pub(super) fn words(line: &str, spaces: usize) -> Vec<(&str, usize)> {
     let (mut found, mut start, mut end, mut gap) = (Vec::new(), None, (0, 0), 0);
     for (count, (at, c)) in line.char_indices().enumerate() {
@@ -53,7 +53,7 @@ pub(super) fn words(line: &str, spaces: usize) -> Vec<(&str, usize)> {
     found
 }
 
-/// A line without the progress bar behind it: Ultralytics prints one behind the names of its columns.
+/// Returns a line without its progress bar: Ultralytics prints one behind the names of its columns.
 pub(super) fn without_bar(line: &str) -> &str {
     if !line.trim_start().starts_with("Class") {
         return line;
@@ -62,7 +62,7 @@ pub(super) fn without_bar(line: &str) -> &str {
     line[..at].trim_end_matches(|c: char| c.is_ascii_digit()).trim_end().trim_end_matches(':')
 }
 
-/// Whether a line only separates a header from its rows, or names the kinds of its values.
+/// Whether a line only separates a header from its rows, or states the kinds of its values.
 pub(super) fn is_separator(line: &str, cells: &[&str]) -> bool {
     line.chars().all(|c| c.is_whitespace() || matches!(c, '-' | '=' | '+' | '|' | ':' | '\u{2500}'..='\u{257f}'))
         || cells.iter().all(|cell| TYPES.contains(cell))

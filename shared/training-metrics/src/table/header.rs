@@ -1,4 +1,4 @@
-//! The names of a table, and what a row below them says.
+//! The names of a table, and the values of the rows below them.
 
 use spotsweep_protocol::metric::Source;
 
@@ -10,35 +10,35 @@ use crate::logged::{Logged, Value};
 use crate::names::{Named, is_same};
 use crate::number::{Number, leading};
 
-/// Columns that count steps, in any capitals: the best first.
+/// Columns that count steps, in any capitals. The first takes precedence.
 const STEPS: [&str; 9] = ["global_step", "step", "iteration", "iter", "#", "epoch", "ep", "e", "round"];
-/// Those that make a table by themselves, as the first column.
+/// First columns that are enough to recognise a table.
 const FIRST: [&str; 5] = ["epoch", "step", "iter", "iteration", "global_step"];
 /// Columns that are no metrics.
 const NO_METRICS: [&str; 3] = ["time", "eta", "elapsed"];
-/// First columns that say of what a row is.
+/// First columns that state what a row is about.
 const LABELS: [&str; 10] =
     ["class", "label", "category", "scope", "split", "set", "dataset", "subset", "phase", "data"];
-/// Those of them whose rows are of one class each, even one that is named as a data set is.
+/// Labels whose rows are of one class each, even if a class is named like a data set.
 const CLASSES: [&str; 3] = ["class", "label", "category"];
-/// First columns with the names of metrics, where the other columns are data sets.
+/// First columns with the names of metrics. The other columns are data sets.
 const METRICS: [&str; 4] = ["metric", "metrics", "measure", "name"];
-/// First columns whose whole numbers tell rows apart that are not one after the other in a training.
+/// First columns whose whole numbers do not count the steps of one training.
 const PARTS: [&str; 8] = ["fold", "split", "run", "seed", "repeat", "rank", "model", "trial"];
 /// The columns of scikit-learn's report.
 const REPORT: [&str; 4] = ["precision", "recall", "f1-score", "support"];
 
-/// What may stand before the values of a row, without a name in the header.
+/// The index before the values of a row, which has no name in the header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Index {
     Nothing,
-    /// One cell.
+    /// The index is one cell.
     Cell,
-    /// Words of any number, where the values below end as far right as their names: so pandas prints them. In characters.
+    /// The index has any number of words, and each value ends below its name, as in pandas. The ends are in characters.
     Aligned(Vec<usize>),
 }
 
-/// The newest row of a counted table that had the named metric.
+/// The newest row with the named metric of a counted table.
 #[derive(Debug, Clone)]
 struct Newest {
     index: f64,
@@ -46,43 +46,42 @@ struct Newest {
     row: Logged,
 }
 
-/// The names of a table.
 #[derive(Debug, Clone)]
 pub(super) struct Header {
     names: Vec<String>,
     gap: Gap,
     index: Index,
-    /// Whether the index counts steps, where no column does.
+    /// Whether the index counts steps, because no column does.
     counts: bool,
     /// Whether the columns are data sets, and the rows metrics.
     is_of_sets: bool,
     is_report: bool,
-    /// Whether more columns follow below the rows: pandas folds what is too wide.
+    /// Whether more columns follow below the rows, because pandas folds wide tables.
     is_folded: bool,
-    /// Whether an index stood before the newest row.
+    /// Whether an index preceded the newest row.
     is_counted: bool,
     /// Whether the rows follow one another in a training. Otherwise they are readings of the same metric.
     is_series: bool,
-    /// The named metric in the row before.
+    /// The named metric in the previous row.
     previous: Option<f64>,
     newest: Option<Newest>,
-    /// That row again, where the one that was read last is older.
+    /// The newest row again, if the row that was read last is older.
     again: Option<Logged>,
 }
 
 impl Header {
-    /// A line that is a header whatever follows it. `before` is the header before it.
+    /// Returns the header in a line that is one whatever follows. `before` is the previous header.
     pub(super) fn certain(line: &str, gap: Gap, cells: &[&str], named: &Named, before: Option<&Self>) -> Option<Self> {
         let is_name = |cell: &&str| is_name(cell) || matches!(*cell, "..." | "\\");
         if let Some(before) = before.filter(|before| before.is_folded)
             && line.starts_with(' ')
             && cells.iter().all(is_name)
         {
-            // The steps of its rows stand in a part above.
+            // The steps of its rows are in a part above.
             return Some(Self { is_series: before.is_series, counts: false, ..Self::new(line, gap, cells) });
         }
         let first = cells.iter().find(|cell| !cell.is_empty())?;
-        // Most lines are none, and cost no more than that.
+        // This check is cheap, because most lines are no header.
         let is_known = [&FIRST[..], &LABELS, &METRICS, &REPORT].iter().any(|words| is_in(words, first));
         if !is_known && data_set::short(first).is_none() {
             return None;
@@ -96,8 +95,8 @@ impl Header {
         (is_first || is_of_sets || header.is_report || is_labelled()).then_some(header)
     }
 
-    /// A line that has the named metric among its names: a header if a row follows. The names may have spaces where gaps
-    /// between columns are wider.
+    /// Returns the header in a line that has the named metric among its names. It is a header only if a row follows.
+    /// The names may have spaces if the gaps between columns are wider.
     pub(super) fn named(line: &str, gap: Gap, cells: &[&str], named: &Named) -> Option<Self> {
         let is_header = |header: &Self| {
             let is_alone = header.names.len() == 1 && matches!(header.index, Index::Nothing);
@@ -149,17 +148,17 @@ impl Header {
         }
     }
 
-    /// Whether a number without a name of its own stood before the newest row.
+    /// Whether a number without a column of its own preceded the newest row.
     pub(super) fn is_counted(&self) -> bool {
         self.is_counted
     }
 
-    /// The newest row again, where the one that was read last is older.
+    /// Takes the newest row, if the row that was read last is older.
     pub(super) fn again(&mut self) -> Option<Logged> {
         self.again.take()
     }
 
-    /// Whether its names are names, and no values.
+    /// Whether none of its names is a value.
     fn is_plain(&self) -> bool {
         let is_name = |name: &String| {
             (1..=MOST_NAME_BYTES).contains(&name.len()) && !name.contains(['=', ':']) && leading(name).is_none()
@@ -167,7 +166,7 @@ impl Header {
         !self.names.is_empty() && self.names.iter().all(is_name)
     }
 
-    /// Takes the name of the index in, which pandas prints below the others. Whether the line is that.
+    /// Adds the name of the index, which pandas prints below the other names. Returns whether the line is that name.
     pub(super) fn take_index(&mut self, cells: &[&str]) -> bool {
         let is_index = matches!((&self.index, cells), (Index::Aligned(_), [name]) if is_in(&STEPS, name));
         self.counts |= is_index;
@@ -175,7 +174,7 @@ impl Header {
         is_index
     }
 
-    /// What the first row says, if the line is one: all its values are such.
+    /// Returns the first row, if all values of the line are numbers.
     pub(super) fn first_row(&mut self, line: &str, gap: Gap, cells: &[&str], named: &Named) -> Option<Logged> {
         let (_, values) = self.split(line, gap, cells)?;
         let is_value = |(name, cell): (&String, &&str)| {
@@ -186,7 +185,7 @@ impl Header {
         names.iter().zip(values).all(is_value).then(|| self.row(line, gap, cells, named))?
     }
 
-    /// The label of a row, and its values, which are those of the last columns.
+    /// Returns the label of a row, and its values, which are in the last columns.
     fn split<'a, 'b>(&self, line: &str, gap: Gap, cells: &'b [&'a str]) -> Option<(Option<String>, &'b [&'a str])> {
         let extra = cells.len().checked_sub(self.names.len()).filter(|_| gap == self.gap && !self.names.is_empty())?;
         let (label, values) = cells.split_at(extra);
@@ -207,7 +206,6 @@ impl Header {
         }
     }
 
-    /// What a row says.
     pub(super) fn row(&mut self, line: &str, gap: Gap, cells: &[&str], named: &Named) -> Option<Logged> {
         let (label, values) = self.split(line, gap, cells)?;
         if self.is_report {
@@ -219,7 +217,7 @@ impl Header {
         let names = &self.names[self.names.len() - values.len()..];
         let columns = || names.iter().map(String::as_str).zip(values.iter().copied());
         let label = label.map(|label| Label::of(&label));
-        // Without a column for it, a word before a row is that of a statistic: the mean, the deviation.
+        // A word before a row without a column for it names a statistic: the mean, the deviation.
         let is_labelled = values.len() < self.names.len();
         if label == Some(Label::Other) || label == Some(Label::Whole) && !is_labelled {
             return None;
@@ -232,7 +230,7 @@ impl Header {
         let mut found = Logged { step, ..Logged::default() };
         let is_metric = |name: &str| [&STEPS[..], &NO_METRICS, &PARTS].iter().all(|words| !is_in(words, name));
         for (name, cell) in columns().filter(|(name, _)| is_metric(name)) {
-            // pandas has NaN where a row has no value.
+            // pandas prints NaN where a row has no value.
             let is_value = |number: &Number| Some(name) != step_name && !(index.is_some() && number.value.is_nan());
             if let Some(number) = leading(cell).filter(is_value) {
                 found.add(name, number.value, Source::Text);
@@ -243,14 +241,15 @@ impl Header {
             _ => columns().find_map(|(name, cell)| data_set::of_member(name, cell)),
         };
         of_row.into_iter().for_each(|set| named.in_set(set, &mut found));
-        // Epochs, where the table has several counts: the others begin again with each. All do with each fold.
+        // Epochs take precedence if the table has several counts, because the others start again with each epoch. With
+        // folds, all counts start again.
         let is_one = self.is_series && !names.iter().any(|name| is_in(&PARTS, name));
         let of_column = |known: &&str| columns().find(|(name, _)| name.eq_ignore_ascii_case(known));
         let outer = STEPS.iter().rev().find_map(of_column).and_then(|(_, cell)| leading(cell));
         let count = outer.map(|number| number.value).or(step);
         (self.is_counted, self.again) = (index.is_some(), None);
         index.filter(|_| is_one).into_iter().for_each(|index| self.find_newest(index, &found, count, named));
-        // The mean of folds or seeds stands for all of them.
+        // The mean of folds or seeds represents all of them.
         let is_mean = label == Some(Label::Whole) && is_in(&PARTS, &self.names[0]);
         if step.is_none() && !is_mean && (!self.is_series || matches!(label, Some(Label::Set(_)))) {
             self.compare(&mut found, named);
@@ -258,13 +257,13 @@ impl Header {
         (!found.values.is_empty()).then_some(found)
     }
 
-    /// The step of a row, and the column that has it; `None` where the column of steps has none.
+    /// Returns the step of a row, and the column that has it; `None` if the column of steps is empty.
     fn step<'a, C: Iterator<Item = (&'a str, &'a str)>>(
         &self,
         label: Option<Label>,
         columns: impl Fn() -> C,
     ) -> Option<(Option<&'a str>, Option<f64>)> {
-        // `3/10` is the third.
+        // `3/10` is step 3.
         let number = |cell: &str| leading(cell.split('/').next()?);
         if let Some((name, cell)) =
             STEPS.iter().find_map(|step| columns().find(|(name, _)| name.eq_ignore_ascii_case(step)))
@@ -280,8 +279,7 @@ impl Header {
         Some(counted.map_or((None, index), |(name, step)| (Some(name), Some(step))))
     }
 
-    /// Rows that do not follow one another are readings of the same metric: one that differs from the row before stands
-    /// with it.
+    /// Adds the previous row's value as another reading if it differs, for rows that do not follow one another.
     fn compare(&mut self, found: &mut Logged, named: &Named) {
         let is_reading = |value: &&Value| named.is(&value.name) && value.source > Source::OfTraining;
         if let Some(reading) = found.values.iter().find(is_reading).cloned()
@@ -291,8 +289,8 @@ impl Header {
         }
     }
 
-    /// Remembers the newest row of a counted table. A table that is sorted by its values has it anywhere: after an
-    /// older one it counts again.
+    /// Remembers the newest row of a counted table. A table that is sorted by values may have it anywhere, and it must
+    /// count after an older one.
     fn find_newest(&mut self, index: f64, found: &Logged, count: Option<f64>, named: &Named) {
         let is_reading = |value: &&Value| named.is(&value.name) && value.source > Source::OfTraining;
         let values: Vec<Value> = found.values.iter().filter(is_reading).cloned().collect();
@@ -310,7 +308,7 @@ impl Header {
         }
     }
 
-    /// The row of a metric, with a value for each data set.
+    /// Returns the row of a metric, with a value for each data set.
     fn of_sets(&self, label: &str, values: &[&str], named: &Named) -> Option<Logged> {
         let mut all = Logged::default();
         for (name, cell) in self.names.iter().zip(values).filter(|_| is_name(label)) {
@@ -324,7 +322,7 @@ impl Header {
         (!all.values.is_empty()).then_some(all)
     }
 
-    /// The named mean over classes, if the row of scikit-learn's report has it.
+    /// Returns the named mean over classes, if the row of scikit-learn's report has it.
     fn mean(&self, label: &str, values: &[&str], named: &Named) -> Option<Logged> {
         let (_, column) = label::mean_of(named).filter(|(mean, _)| label::is_mean(label, mean))?;
         let at = self.names.iter().position(|name| is_same(name, column))?;
@@ -339,13 +337,13 @@ pub(super) fn is_first(cell: &str) -> bool {
     is_in(&FIRST, cell)
 }
 
-/// Whether a column is the named metric, or that of a data set which a row may name.
+/// Whether a column is the named metric, or the metric of a data set that a row may name.
 fn may_be(name: &str, named: &Named) -> bool {
     let rest = || named.name().and_then(data_set::split).map(|(_, rest)| rest);
     named.is(name) || rest().is_some_and(|rest| is_same(rest, name))
 }
 
-/// A name without half a pair of brackets: `Box(P`, `mAP50-95)`.
+/// Removes half a pair of brackets from a name: `Box(P`, `mAP50-95)`.
 fn in_brackets(name: &str) -> &str {
     match (name.split_once('('), name.strip_suffix(')')) {
         (Some((_, inner)), None) => inner,

@@ -1,31 +1,31 @@
-//! What the words before a row say of it.
+//! Interprets the words before a row.
 
 use crate::data_set;
 use crate::names::Named;
 
-/// Rows of all classes together: Ultralytics, MMSegmentation, and scripts of one's own.
+/// Labels of rows over all classes: of Ultralytics, of MMSegmentation, and of people's own scripts.
 const WHOLE: [&str; 7] = ["all", "overall", "global", "total", "mean", "average", "avg"];
-/// Means over classes in scikit-learn's report, and its columns.
+/// The means over classes in scikit-learn's report, and its columns.
 const MEANS: [&str; 4] = ["macro", "weighted", "micro", "samples"];
 const COLUMNS: [(&str, &str); 3] = [("precision", "precision"), ("recall", "recall"), ("f1", "f1-score")];
 /// Words in the names of such means that make no difference.
 const FILLERS: [&str; 3] = ["avg", "average", "score"];
 
-/// What stands before the values of a row.
+/// The label before the values of a row.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Label {
-    /// A number, as pandas has before each row.
+    /// A number, which pandas prints before each row.
     Index(f64),
     /// The data set of the row's values.
     Set(&'static str),
-    /// The row is of all classes.
+    /// The row is over all classes.
     Whole,
     /// The row is of one of many.
     Other,
 }
 
 impl Label {
-    /// The number that counts the rows.
+    /// Returns the number that counts the rows.
     pub(super) fn index(self) -> Option<f64> {
         if let Self::Index(index) = self { Some(index) } else { None }
     }
@@ -41,8 +41,8 @@ impl Label {
     }
 }
 
-/// The mean over classes and the column of scikit-learn's report that a name means without doubt: `macro_f1`, `macro avg
-/// f1-score`. A name of a column alone may mean each of its rows.
+/// Returns the mean over classes and the column of scikit-learn's report that a name certainly means: `macro_f1`,
+/// `macro avg f1-score`. The name of a column alone may mean any of its rows.
 pub(super) fn mean_of(named: &Named) -> Option<(&'static str, &'static str)> {
     let name = named.name()?.to_ascii_lowercase();
     let words = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());

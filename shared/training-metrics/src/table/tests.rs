@@ -55,7 +55,7 @@ fn a_header_may_have_the_named_metric() {
     assert_eq!(of(&["n loss val_acc", "3 0.5 0.25"], "val_acc"), [(Some(3.0), 0.25)]);
     assert_eq!(of(&["loss  val_acc", "0.5  0.25"], "val_acc"), [(None, 0.25)]);
     assert_eq!(of(&["run\tval_acc\ttime", "a\t0.25\t00:03"], "val_acc"), [], "not a number in each column");
-    // Per class, with a name before each row.
+    // A report per class has a name before each row.
     let report = ["   precision    f1-score   support", "", "   0   0.95    0.96     100", "   accuracy    0.95   360"];
     assert_eq!(of(&report, "f1-score"), []);
     assert_eq!(of(&["the loss and val_acc", "were computed", "1 2 3 4"], "val_acc"), []);

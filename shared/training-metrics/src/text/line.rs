@@ -1,8 +1,8 @@
-//! The values in one line of text, as far as they stand behind their names.
+//! Reads the values in one line of text that follow their names.
 //!
 //! `name=value` follows Katib's collector (white space around `=` allowed; its default filter in kubeflow/katib
-//! `pkg/metricscollector/v1beta1/common/const.go`). Unlike in Katib, no list of the metrics is given, so things that
-//! only begin like a number and command-line flags (`--lr=0.1`) are left alone.
+//! `pkg/metricscollector/v1beta1/common/const.go`). Katib has a list of the metrics. Without one, words that only begin
+//! like a number and command-line flags (`--lr=0.1`) are ignored.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -22,15 +22,15 @@ use crate::object::{self, Nested, Scanner};
 use crate::table::is_rule;
 use crate::{step, worded};
 
-/// Lightning's number of a version is no metric.
+/// The name under which Lightning prints the number of a version.
 const VERSION: &str = "v_num";
-/// Katib's name for a line's time.
+/// The name that Katib gives to a line's time.
 const TIMESTAMP: &str = "timestamp";
-/// Between a name and its value in a sentence.
+/// Words between a name and its value in a sentence.
 const VERBS: [&str; 6] = ["is ", "was ", "of ", "-> ", "=> ", "→ "];
-/// A line that begins with so many spaces is the rest of a progress bar that was too wide (rich, as Lightning uses it).
+/// The spaces at the start of a line that is the rest of a too wide progress bar (rich, as Lightning uses it).
 const OF_A_BAR: usize = 20;
-/// A word before a name that makes another metric of it: `EMA pseudo Dice`, `target accuracy`.
+/// Words before a name that make it another metric: `EMA pseudo Dice`, `target accuracy`.
 const OTHERS: [&str; 14] = [
     "target",
     "goal",
@@ -47,30 +47,30 @@ const OTHERS: [&str; 14] = [
     "highest",
     "lowest",
 ];
-/// A moving average: words before a name, the last one first. So many others may stand between them and the name.
+/// Words before a name that mean a moving average, the last word first. As many other words may be between them and the
+/// name.
 const SMOOTHED: [&[&str]; 6] =
     [&["ema"], &["ewma"], &["smoothed"], &["average", "moving"], &["avg", "moving"], &["mean", "moving"]];
 const MOST_BETWEEN: usize = 2;
-/// So much of the text before a name is looked at, in bytes.
+/// The bytes of the text before a name that are searched.
 const LOOKED_AT: usize = 64;
-/// `Time  0.512 ( 0.843)`: a line of meters, whose values each have their mean in brackets behind them, as PyTorch's
-/// ImageNet example prints them, and timm.
+/// Matches a line of meters such as `Time  0.512 ( 0.843)`, with the mean in brackets after each value. PyTorch's
+/// ImageNet example and timm print such lines.
 static METERS: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(?i)(?:^|[^a-z])(?:time|data):?\s+\d+\.\d+\s*\(\s*\d+\.\d+\)").ok());
-/// Other lines of them begin or are known by these: of torchvision's references, and of what is built on them.
+/// Beginnings of other lines of meters, by torchvision's references and their derivatives.
 const OF_METERS: [&str; 2] = ["eta: ", "Averaged stats: "];
 /// The longest mean, in bytes.
 const MOST_MEAN: usize = 32;
-/// The longest name in quotes, in bytes.
 const MOST_QUOTED: usize = 256;
 
-/// A line, and what is known of it as a whole.
+/// A line, with what is true of it as a whole.
 pub(super) struct Line<'a> {
     whole: &'a str,
     named: &'a Named,
-    /// Where objects are in it.
+    /// The ranges of the objects in it.
     pub(super) objects: Vec<Range<usize>>,
-    /// The same line with blanks in place of them.
+    /// The same line with blanks in place of the objects.
     pub(super) outside: Cow<'a, str>,
     sets: Sets,
     is_bar: bool,
@@ -91,7 +91,7 @@ impl<'a> Line<'a> {
 
     pub(super) fn values(&self) -> Logged {
         let mut found = Logged::default();
-        // W&B repeats the last values for people.
+        // W&B prints the last values again for people.
         if self.whole.starts_with("wandb: ") {
             return found;
         }
@@ -114,7 +114,7 @@ impl<'a> Line<'a> {
         if self.is_bar { Source::ProgressBar } else { source }
     }
 
-    /// Adds the values that stand behind a sign.
+    /// Adds the values that follow a sign.
     fn signed(&self, found: &mut Logged) {
         let line: &str = &self.outside;
         for (at, mark) in line.match_indices(['=', ':']) {
@@ -128,12 +128,12 @@ impl<'a> Line<'a> {
             }
             let number = if is_named { measured(unquoted(right)) } else { leading(right) };
             let Some(Number { value, is_whole }) = number.filter(|_| !is_share(right)) else { continue };
-            // Counts, ports, and numbers of parameters or lines are whole.
+            // Counts, ports, and numbers of parameters or lines are whole numbers.
             let is_count = mark == ":" && (is_whole || !value.is_finite()) && !(is_step && quoted().is_some());
             if !is_named && (is_count || is_whole && is_argument(before)) {
                 continue;
             }
-            // `epoch=3/10` is the third.
+            // `epoch=3/10` is epoch 3.
             let counted = right.split('/').next().filter(|_| is_step).and_then(leading);
             let value = counted.map_or(value, |number| number.value);
             let source = if mark == "=" { Source::Stated } else { Source::Text };
@@ -142,7 +142,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Adds a value that stands after `before` and its name. It may have a second name, by which the sweep file ranks.
+    /// Adds a value that follows `before` and its name. It may get a second name, which the sweep file ranks by.
     fn add(&self, found: &mut Logged, (before, name, value): (&str, &str, f64), source: Source) {
         let set = self.sets.before(before.len()).filter(|set| !data_set::is_in(name, set));
         let source = source_after(before, (name, set), source);
@@ -154,7 +154,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// The mean that stands behind the value of a meter. It is of a part of an epoch, as that of a progress bar.
+    /// Returns the mean after the value of a meter. It is of a part of an epoch, like that of a progress bar.
     fn mean(&self, right: &str) -> Option<(f64, Source)> {
         let right = Some(right.trim_start()).filter(|_| self.has_meters)?;
         let rest = right.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | 'e' | '+' | '-'));
@@ -163,7 +163,7 @@ impl<'a> Line<'a> {
         Some((inner.trim().parse().ok()?, Source::ProgressBar))
     }
 
-    /// The named metric may stand before its value without a sign: `val_acc 0.9`, `| val_acc | 0.9 |`, `accuracy is 90%`.
+    /// Adds the named metric where no sign precedes its value: `val_acc 0.9`, `| val_acc | 0.9 |`, `accuracy is 90%`.
     fn unsigned(&self, found: &mut Logged) {
         let is_known = found.values.iter().any(|value| self.named.is(&value.name));
         let Some(name) = self.named.name().filter(|_| !is_known) else { return };
@@ -172,14 +172,14 @@ impl<'a> Line<'a> {
         let is_percent = line.trim_end().ends_with('%');
         let ends = line.char_indices().filter(|(_, c)| is_gap(*c)).map(|(end, _)| end);
         for (left, right) in ends.map(|end| line.split_at(end)) {
-            // Where a gap goes on, its beginning was looked at.
+            // Only the beginning of a gap is looked at.
             let Some(before) = (!left.ends_with(is_gap)).then(|| before_name(left, name)).flatten() else { continue };
             let after = right.trim_start_matches(is_gap);
             let is_cell = right[..right.len() - after.len()].contains(is_rule);
             let after = VERBS.iter().find_map(|verb| after.strip_prefix(verb)).unwrap_or(after);
             let number = measured(after).filter(|number| is_cell || !number.is_whole || is_percent);
             let Some(number) = number else { continue };
-            // In a row of several values it is not known which one is meant: of two both are kept, of more none.
+            // In a row of several values it is not known which one is meant. Of two, both are kept; of more, none.
             let is_row = !before.contains(char::is_alphanumeric);
             let cells = is_row.then(|| after.split(is_gap).filter(|cell| !cell.is_empty()).skip(1));
             let others: Vec<f64> = cells.into_iter().flatten().map_while(decimal).collect();
@@ -194,7 +194,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// The named metric may have its data set behind it, where nothing else in the line is it.
+    /// Adds the named metric if its data set follows it and nothing else in the line is the metric.
     fn phrased(&self, found: &mut Logged) {
         let is_known = found.values.iter().any(|value| self.named.is(&value.name));
         let Some(name) = self.named.name().filter(|_| !is_known) else { return };
@@ -205,9 +205,9 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Adds the numbers of the line's objects, also those in quotes; not those of objects and lists in them. Where the
-    /// line has other values, an object with a name of its own is an argument (`config={'lr': 0.1}`): there, and in
-    /// objects within others, only the named metric is looked for.
+    /// Adds the numbers of the line's objects, including numbers in quotes, but not those of inner objects and lists.
+    /// If the line has other values, a named object is an argument (`config={'lr': 0.1}`). In arguments and inner
+    /// objects only the named metric is read.
     fn members(&self, found: &mut Logged) {
         let has_others = found.values.iter().any(|value| !step::is_name(&value.name));
         for object in &self.objects {
@@ -240,7 +240,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// A cell that is a number with a point.
+/// Reads a cell that is a number with a point.
 fn decimal(cell: &str) -> Option<f64> {
     cell.parse().ok().filter(|_| cell.contains('.'))
 }
@@ -250,8 +250,9 @@ fn has_meters(line: &str) -> bool {
     line.contains('(') && (OF_METERS.iter().any(|mark| line.contains(mark)) || is_match())
 }
 
-/// The source of a value that stands after `before` and its name: the words there may make another metric of it. A
-/// moving average counts if its name says of which data it is, or if `set`, that of the line, is not the training data.
+/// Returns the source of a value that follows `before` and its name, because words there may make it another metric. A
+/// moving average counts if its name states its data set, or if `set`, the data set of the line, is not the training
+/// data.
 fn source_after(before: &str, (name, set): (&str, Option<&str>), source: Source) -> Source {
     let is_known = || data_set::of_name(name).or(set.filter(|set| !data_set::is_less_reliable(set))).is_some();
     match other_metric(before) {
@@ -261,11 +262,11 @@ fn source_after(before: &str, (name, set): (&str, Option<&str>), source: Source)
     }
 }
 
-/// What the words before a name make of its metric.
+/// The effect of the words before a name on its metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Other {
     MovingAverage,
-    /// A bound, or a value of before.
+    /// The value is a bound, or an earlier value.
     Different,
 }
 
@@ -295,7 +296,7 @@ fn is_argument(before: &str) -> bool {
     called || before.ends_with('`')
 }
 
-/// The word that a text ends with, and what is before it.
+/// Returns the word that a text ends with, and the text before it.
 fn name_before(left: &str) -> Option<(&str, &str)> {
     let left = left.trim_end();
     let inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '/' | '.');
@@ -308,7 +309,7 @@ fn name_before(left: &str) -> Option<(&str, &str)> {
     (!name.is_empty()).then(|| (name, &left[..left.len() - name.len()]))
 }
 
-/// The name in quotes that a text ends with, and what is before it: in a member of an object whose beginning is in
+/// Returns the name in quotes that a text ends with, and the text before it. It is a member of an object that begins in
 /// another line.
 fn quoted(left: &str) -> Option<(&str, &str)> {
     let left = left.trim_end();
@@ -329,7 +330,7 @@ fn is_share(right: &str) -> bool {
     right.trim_start().trim_start_matches(|c: char| c.is_ascii_digit()).starts_with("%|")
 }
 
-/// tqdm, Keras, rich and Lightning.
+/// Whether a line is a progress bar of tqdm, Keras, rich or Lightning.
 fn is_progress_bar(line: &str) -> bool {
     let has_rate = ["it/s", "s/it", "s/step", "s/epoch"].iter().any(|rate| line.contains(rate));
     let has_bar = line.contains("%|") || line.contains('━') || line.contains("[====");

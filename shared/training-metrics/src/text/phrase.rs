@@ -1,4 +1,4 @@
-//! The named metric with its data set behind it: `Accuracy of the network on the 10000 test images: 55 %`,
+//! Reads the named metric if its data set follows it: `Accuracy of the network on the 10000 test images: 55 %`,
 //! `Accuracy (val): 0.91`.
 
 use crate::data_set;
@@ -7,18 +7,18 @@ use crate::number::measured;
 
 /// The longest phrase, in bytes.
 const MOST_BYTES: usize = 96;
-/// What begins the words behind the name. Other words make another metric of it: `accuracy threshold: 0.5`.
+/// Words that may directly follow the name. Any other word makes another metric of it: `accuracy threshold: 0.5`.
 const BEGINNINGS: [&str; 7] = ["of", "on", "for", "over", "in", "at", "after"];
-/// The words that may stand there besides data sets. Any other may be the name of a class, of a fold, of a baseline.
+/// Words that may follow in addition to data sets. Any other may name a class, a fold, or a baseline.
 const KNOWN: [&str; 26] = [
     "the", "a", "of", "on", "for", "over", "in", "at", "after", "all", "whole", "entire", "full", "neural", "network",
     "net", "model", "images", "image", "data", "set", "dataset", "samples", "examples", "epoch", "epochs",
 ];
-/// Behind a number, they show that it is none of a class; so do epochs before it.
+/// Words that show that the number before them is not that of a class, as epochs before a number do.
 const COUNTED: [&str; 4] = ["images", "data", "samples", "examples"];
 const EPOCHS: [&str; 2] = ["epoch", "epochs"];
 
-/// Such a value, with what is before the name, and its data set.
+/// Returns such a value, with the text before the name, and its data set.
 pub(super) fn value<'a>(line: &'a str, named: &Named) -> Option<(&'a str, f64, &'static str)> {
     let name = named.name()?;
     let (own, name) = data_set::split(name).map_or((None, name), |(set, rest)| (Some(set), rest));
@@ -31,7 +31,7 @@ pub(super) fn value<'a>(line: &'a str, named: &Named) -> Option<(&'a str, f64, &
     })
 }
 
-/// What is before a name, and the words behind it, in the last part of a text.
+/// Returns the text before a name, and the words behind it, in the last part of a text.
 fn behind<'a>(text: &'a str, name: &str) -> Option<(&'a str, &'a str)> {
     let first = text.ceil_char_boundary(text.len().saturating_sub(MOST_BYTES));
     let start = text[first..].rfind([':', '=', ',', ';', '|', '│']).map_or(first, |at| first + at);
@@ -45,7 +45,7 @@ fn behind<'a>(text: &'a str, name: &str) -> Option<(&'a str, &'a str)> {
     })
 }
 
-/// The one data set that the words behind a name give.
+/// Returns the only data set that the words behind a name state.
 fn set_of(words: &str) -> Option<&'static str> {
     let all = || words.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     let is_among = |known: &[&str], word: &str| known.iter().any(|known| known.eq_ignore_ascii_case(word));

@@ -2,7 +2,7 @@ use spotsweep_protocol::metric::MetricPattern;
 
 use super::*;
 
-/// One line of text, its step, its values.
+/// One line of text, its step, and its values.
 type Case = (&'static str, Option<f64>, &'static [(&'static str, f64)]);
 
 const CASES: &[Case] = &[
@@ -79,7 +79,7 @@ fn values(found: &Logged) -> Vec<(&str, f64)> {
     found.values.iter().map(|value| (value.name.as_str(), value.value)).collect()
 }
 
-/// What a line says that is no history.
+/// Returns the row of a line that is no history.
 fn one(lines: &mut Lines, line: &str) -> Logged {
     let mut found = lines.read(line);
     assert_eq!(found.len(), 1, "{line}: {found:?}");
@@ -90,7 +90,7 @@ fn one(lines: &mut Lines, line: &str) -> Logged {
 fn lines_say_so_much_and_no_more() {
     for (line, step, expected) in CASES {
         let found = one(&mut Lines::default(), line);
-        // NaN is not equal to itself.
+        // The text is compared, because NaN does not equal itself.
         assert_eq!(format!("{:?}", (found.step, values(&found))), format!("{:?}", (step, expected)), "{line}");
     }
 }
@@ -197,14 +197,14 @@ fn a_definition_finds_its_group() {
     }
 }
 
-/// The file's metric, the lines of a training, the newest value, its step, and how reliable it is.
+/// The named metric, the lines of a training, the newest value, its step, and its source.
 type Found = (&'static str, &'static [&'static str], f64, Option<f64>, Source);
 
 #[test]
 fn the_named_metric_is_looked_for_harder() {
     let (stated, text, training) = (Source::Stated, Source::Text, Source::OfTraining);
     let cases: [Found; 31] = [
-        // Behind a prefix, and over several lines.
+        // Objects behind a prefix, and over several lines.
         ("dev_wer", &["[01][dev][INFO] - {\"epoch\": 2, \"dev_wer\": \"22.5\"}"], 22.5, Some(2.0), text),
         ("best_val", &["INFO - Metrics: {", "  \"best_epoch\": 3,", "  \"best_val\": 0.75", "}"], 0.75, None, text),
         ("val_acc", &["{", "  \"val_acc\": 0.75,", "  \"epoch\": 2", "}"], 0.75, Some(2.0), text),
@@ -220,7 +220,7 @@ fn the_named_metric_is_looked_for_harder() {
         ("val_acc", &["fn main() {", "{", "another line", "\"val_acc\": 0.75", "}"], 0.75, None, text),
         ("val_acc", &["\"epoch\": 2,", "\"val_acc\": 0.75,"], 0.75, Some(2.0), text),
         ("val_acc", &["\"val_acc\" = 0.75"], 0.75, None, stated),
-        // Within and beside others.
+        // Objects within and beside others.
         (
             "value",
             &[
@@ -237,12 +237,12 @@ fn the_named_metric_is_looked_for_harder() {
         ("val_acc", &["Val: {'acc': 0.75}"], 0.75, None, text),
         ("acc", &["Train: {'acc': 0.75}"], 0.75, None, training),
         ("accuracy", &["[{'accuracy': 0.75}]"], 0.75, None, text),
-        // By another spelling.
+        // Names in another spelling.
         ("val_acc", &["{\"epoch\": 2, \"Val Acc\": 0.75}"], 0.75, Some(2.0), stated),
         ("eval/accuracy", &["{'eval_loss': 0.5, 'eval_accuracy': 0.75, 'epoch': 2.0}"], 0.75, Some(2.0), text),
         ("validation:rmse", &["[7]\tvalidation-rmse:0.75"], 0.75, Some(7.0), text),
         ("val_acc", &["validation_acc: 0.75"], 0.75, None, text),
-        // With a unit, as another library shows it, behind an arrow.
+        // Values with a unit, printed as another library's object, and behind an arrow.
         ("latency", &["latency: 12.5 ms, throughput: 80.1 samples/s"], 12.5, None, text),
         ("latency_ms", &["latency_ms=12.5ms"], 12.5, None, stated),
         ("latency", &["{\"latency\": \"12.5 ms\"}"], 12.5, None, stated),

@@ -1,4 +1,4 @@
-//! An attempt's course: gets its bytes, trains, saves, leaves. What differs between the policies is in
+//! The steps of an attempt: it gets its data, trains, saves and leaves. The differences between the policies are in
 //! [`super::workspace`] and [`super::script`].
 
 use std::time::Duration;
@@ -9,17 +9,16 @@ use spotsweep_world::{AttemptKey, Start};
 use super::super::Policy;
 use super::super::agent::{Agent, Doing, Fetch, Next};
 use super::super::ledger::MIB_PER_GIB;
-use super::{Happening, Stage};
+use super::{Scheduled, Stage};
 
-/// Unmounting, and reporting it.
+/// The time to unmount and to report that.
 const CLOSING: Duration = Duration::from_secs(1);
-/// What the runner sets aside of a notice to close the workspace, at most.
+/// The longest part of a notice that the runner reserves to close the workspace.
 const SET_ASIDE: Duration = Duration::from_secs(12);
-/// How long a checkpoint is quiet before the runner takes it for complete.
+/// The time without changes after which the runner takes a checkpoint for complete.
 const QUIET: Duration = Duration::from_secs(2);
 
 impl Stage<'_> {
-    /// A container has started.
     pub(super) fn start(&mut self, start: &Start) -> Result<(), String> {
         let now = self.harness.now;
         let zone = self.harness.cloud.world().instance(&start.instance).map(|found| found.zone.clone());
@@ -31,7 +30,7 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// The dataset to the instance's own disk, the newest checkpoint into memory.
+    /// Downloads the dataset to the instance's own disk, and the newest checkpoint into memory.
     fn download(&mut self, agent: &mut Agent) -> Duration {
         let model = &self.plan.parameters;
         let mut seconds = model.dataset_gib * MIB_PER_GIB / model.s3_mib.min(model.volume_mib);
@@ -47,11 +46,11 @@ impl Stage<'_> {
 
     fn go_on_after(&mut self, mut agent: Agent, wait: Duration) {
         agent.step += 1;
-        self.at(wait, Happening::Step(agent.key.clone(), agent.step));
+        self.at(wait, Scheduled::Step(agent.key.clone(), agent.step));
         self.agents.insert(agent.key.clone(), agent);
     }
 
-    /// An attempt's next step, if it still lives and nothing has come between.
+    /// Takes an attempt's next step, if it still runs and its step has not changed.
     pub(super) async fn step(&mut self, key: &AttemptKey, number: u64) -> Result<(), String> {
         if self.agents.get(key).is_none_or(|agent| agent.step != number) {
             return Ok(());
@@ -86,7 +85,7 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// Training begins, or goes on after an interruption.
+    /// Starts the training, or continues it after an interruption.
     pub(super) async fn train(&mut self, agent: &mut Agent, from: f64) -> Result<Next, String> {
         self.resumed(agent.trial, from);
         let next = self.train_on(agent, from);
@@ -95,13 +94,13 @@ impl Stage<'_> {
         if !warned {
             return Ok(next);
         }
-        Ok(match self.heed(agent).await? {
+        Ok(match self.stop_training(agent).await? {
             Next::Never => next,
             leaves @ (Next::After(_) | Next::Exit(_)) => leaves,
         })
     }
 
-    /// Until the next checkpoint or the end.
+    /// Trains until the next checkpoint or the end.
     fn train_on(&mut self, agent: &mut Agent, from: f64) -> Next {
         agent.doing = Doing::Training { from, since: self.harness.now };
         let left = (self.total_seconds() - from).max(0.0);
@@ -109,7 +108,7 @@ impl Stage<'_> {
         Next::After(Duration::from_secs_f64(work))
     }
 
-    /// Training stops: for a checkpoint, or because it is done.
+    /// Pauses the training for a checkpoint, or ends it.
     fn pause(&mut self, agent: &mut Agent) -> Result<Next, String> {
         let now = self.harness.now;
         let progress = agent.progress(now).ok_or("a pause of what does not train")?;
@@ -125,7 +124,7 @@ impl Stage<'_> {
         Ok(Next::After(wait))
     }
 
-    /// How long a checkpoint takes to write.
+    /// Returns how long a checkpoint takes to write.
     fn saving(&self) -> Duration {
         let model = &self.plan.parameters;
         let mib = match self.policy {
@@ -135,7 +134,7 @@ impl Stage<'_> {
         Duration::from_secs_f64(model.checkpoint_gib * MIB_PER_GIB / mib)
     }
 
-    /// A checkpoint is whole.
+    /// Notes a complete checkpoint.
     fn keep(&mut self, agent: &mut Agent, progress: f64) -> Result<(), String> {
         match self.policy {
             Policy::Spotsweep | Policy::SeedScript => self.keep_on_volume(agent, progress)?,
@@ -146,13 +145,13 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// The metadata service has told the attempt that its instance goes.
+    /// An attempt finds the interruption notice of its instance.
     pub(super) async fn warned(&mut self, key: &AttemptKey) -> Result<(), String> {
         let Some(mut agent) = self.agents.remove(key) else { return Ok(()) };
         let trains = matches!(agent.doing, Doing::Training { .. } | Doing::Saving { .. });
-        match if trains { self.heed(&mut agent).await? } else { Next::Never } {
+        match if trains { self.stop_training(&mut agent).await? } else { Next::Never } {
             Next::After(wait) => self.go_on_after(agent, wait),
-            // Its next step is still waited for.
+            // The attempt still waits for its next step.
             Next::Never | Next::Exit(_) => {
                 self.agents.insert(key.clone(), agent);
             }
@@ -160,8 +159,8 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// What a policy does about a notice while it trains.
-    async fn heed(&mut self, agent: &mut Agent) -> Result<Next, String> {
+    /// Reacts to a notice during the training, as the policy does.
+    async fn stop_training(&mut self, agent: &mut Agent) -> Result<Next, String> {
         let now = self.harness.now;
         let model = &self.plan.parameters;
         let end = self.harness.cloud.world().instance(&agent.instance).and_then(|host| host.interruption);
@@ -173,14 +172,14 @@ impl Stage<'_> {
         };
         let hash = Duration::from_secs_f64(model.checkpoint_gib * MIB_PER_GIB / model.hash_mib);
         let handles = self.policy == Policy::S3OnNotice || !model.no_handler;
-        self.tell_notice(agent).await?;
+        self.report_notice(agent).await?;
         let trained = agent.progress(now).ok_or("a notice to what does not train")?;
         let (saving, progress) = self.next_checkpoint(agent, now, trained, handles);
         let saved = saving <= limit;
         if (!saved && self.policy == Policy::S3OnNotice) || (saved && progress >= self.total_seconds()) {
             return Ok(Next::Never);
         }
-        // Without a handler it trains on until it is killed, for nothing.
+        // Without a handler it trains until it is killed, and that training is lost.
         let progress = if saved || handles { progress } else { trained + limit.as_secs_f64() };
         self.interrupted(agent.trial, Some(progress));
         agent.doing = Doing::Leaving { progress, saved };
@@ -191,11 +190,11 @@ impl Stage<'_> {
         Ok(Next::After(if saved { saving } else { limit } + sealing + CLOSING))
     }
 
-    /// How long it takes until the next checkpoint is complete of a training that `handles` the signal or not, and what
-    /// is trained then. It is at `trained` now.
+    /// Returns how long it takes until the next checkpoint is complete, and the progress then. The training is at
+    /// `trained` now, and `handles` is whether it handles the signal.
     fn next_checkpoint(&self, agent: &Agent, now: jiff::Timestamp, trained: f64, handles: bool) -> (Duration, f64) {
         let next = match &agent.doing {
-            // A checkpoint that is being written when the signal comes is finished, not begun again.
+            // A checkpoint that is being written when the signal arrives is finished, not started again.
             Doing::Saving { until, .. } => {
                 return (Duration::try_from(until.duration_since(now)).unwrap_or_default(), trained);
             }
@@ -209,7 +208,7 @@ impl Stage<'_> {
     async fn leave(&mut self, agent: &mut Agent, progress: f64, saved: bool) -> Result<Next, String> {
         if saved {
             self.keep(agent, progress)?;
-            // The control plane may be asked again; the checkpoint is written once.
+            // The request may be repeated, but the checkpoint is written once.
             agent.doing = Doing::Leaving { progress, saved: false };
         }
         match self.policy {
@@ -222,7 +221,7 @@ impl Stage<'_> {
 
     async fn end(&mut self, agent: &mut Agent) -> Result<Next, String> {
         let next = match self.policy {
-            Policy::Spotsweep => self.tell_end(agent).await?,
+            Policy::Spotsweep => self.report_end(agent).await?,
             Policy::SeedScript => self.clean_up(agent)?,
             Policy::S3Checkpoint | Policy::S3OnNotice | Policy::Restart | Policy::OnDemand => Next::Exit(0),
         };

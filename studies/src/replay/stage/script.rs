@@ -1,8 +1,8 @@
-//! The published AWS post's way, without its worst defects: everything that a volume needs to change zones is done by
-//! the instance itself, one step after another, while it boots (fact 46). What is kept of it:
-//! no use of the notice, the snapshot only begun when the new instance is there, no initialization rate, snapshots
-//! never deleted. What is not: its waiter gives up after ten minutes and the script then deletes the volume all the
-//! same; here it waits for as long as the snapshot takes.
+//! The published AWS post, without its worst defects. The instance itself does everything that a volume needs to change
+//! zones, one step after another, while it boots (fact 46). These properties are kept: no use of the notice, a snapshot
+//! that is begun only when the new instance exists, no initialization rate, and snapshots that are never deleted. One
+//! is not: the post's waiter gives up after ten minutes, and its script then deletes the volume. Here it waits as long
+//! as the snapshot takes.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use spotsweep_world::{ApiError, Failure, Service, World};
 use super::super::agent::{Agent, Doing, Errand, Fetch, Next};
 use super::Stage;
 
-/// One `aws` command: the CLI starts an interpreter.
+/// The time of one `aws` command, because the CLI starts an interpreter.
 const COMMAND: Duration = Duration::from_secs(1);
 
-/// How often `aws ec2 wait` asks (botocore's waiters for snapshots and volumes).
+/// The period in which `aws ec2 wait` polls (botocore's waiters for snapshots and volumes).
 const WAIT: Duration = Duration::from_secs(15);
 
 /// The script's `sleep 10` after attach-volume.
@@ -24,14 +24,13 @@ const SLEEP: Duration = Duration::from_secs(10);
 
 const DEVICE: &str = "/dev/sdf";
 
-/// The Name tag of a trial's volume.
 fn name(trial: u32) -> String {
     format!("DL-datasets-checkpoints-{trial}")
 }
 
 impl Stage<'_> {
-    /// The post's first step, done by hand before the sweep: a volume with the dataset for each trial, in one zone after
-    /// the other.
+    /// Makes a volume with the dataset for each trial, in the zones in turn. It is the post's first step, which is done
+    /// by hand before the sweep.
     pub(super) fn prepare_volumes(&mut self, snapshot: &str) -> Result<(), String> {
         for trial in 0..self.plan.trials {
             let zone = self.plan.zones[trial as usize % self.plan.zones.len()].clone();
@@ -91,11 +90,11 @@ impl Stage<'_> {
             let found = world.volumes().find(|volume| named(&volume.tags) && volume.state != VolumeState::Deleting);
             Ok(found.map(|volume| (volume.id.clone(), volume.zone.clone(), volume.state)))
         })?;
-        // The second describe-volumes, for the zone.
+        // This is the second describe-volumes, for the zone.
         self.ledger.called(1);
         let (volume, zone, state) = found.ok_or_else(|| format!("trial {} has no volume", agent.trial))?;
         if state != VolumeState::Available {
-            // The instance before it still goes down.
+            // The previous instance is still shutting down.
             return Ok((Errand::Find, WAIT));
         }
         if zone == agent.zone {
@@ -106,7 +105,7 @@ impl Stage<'_> {
         Ok((Errand::Snapshot { snapshot, volume }, 3 * COMMAND))
     }
 
-    /// The old volume goes, a new one is made in this zone.
+    /// Deletes the old volume, and makes a new one in this zone.
     fn copy(&mut self, agent: &Agent, snapshot: &str, old: &str) -> Result<(Errand, Duration), String> {
         self.ec2("DeleteVolume", |world| world.delete_volume(old))?;
         let request = new_volume(agent.trial, agent.zone.clone(), snapshot);
@@ -114,7 +113,7 @@ impl Stage<'_> {
         Ok((Errand::Volume { volume }, 2 * COMMAND))
     }
 
-    /// Trained to the end: the volume is deleted by hand, its snapshots are forgotten.
+    /// Ends a completed training: the volume is deleted by hand, and its snapshots remain.
     pub(super) fn clean_up(&mut self, agent: &mut Agent) -> Result<Next, String> {
         let volume = agent.volume.clone().ok_or("an end without a volume")?;
         let request = spotsweep_world::ebs::DetachVolume { volume, instance: None, device: None, force: false };
@@ -123,7 +122,7 @@ impl Stage<'_> {
         Ok(Next::Exit(0))
     }
 
-    /// Deletes the volumes of finished trials as soon as they are off their instances.
+    /// Deletes the volumes of finished trials as soon as they are detached.
     pub(super) fn discard(&mut self) -> Result<(), String> {
         for volume in std::mem::take(&mut self.discarded) {
             let state = self.harness.cloud.world().volume(&volume).map(|volume| volume.state);
@@ -136,7 +135,7 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// One call of the script; nothing it asks for is refused in the model.
+    /// Makes one call of the script. The model refuses none of them.
     fn ec2<T>(&mut self, action: &str, effect: impl FnOnce(&mut World) -> Result<T, ApiError>) -> Result<T, String> {
         self.ledger.called(1);
         let now = self.harness.now;
@@ -152,7 +151,7 @@ fn new_volume(trial: u32, zone: String, snapshot: &str) -> CreateVolume {
     CreateVolume {
         zone,
         snapshot: Some(snapshot.to_owned()),
-        // The post has gp2, whose throughput and price are a little worse.
+        // The post uses gp2, whose throughput and price are slightly worse.
         volume_type: Some("gp3".into()),
         tags: Tags::from([("Name", name(trial).as_str())]),
         ..CreateVolume::default()

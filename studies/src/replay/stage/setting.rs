@@ -1,4 +1,4 @@
-//! What is there when a run begins: queue, job definition, dataset, the zones' turns, the sweep.
+//! Prepares a run: queue, job definition, dataset, the zones' changes, and the sweep.
 
 use std::time::Duration;
 
@@ -12,10 +12,9 @@ use spotsweep_world::trace::Change;
 use super::super::ledger::MIB_PER_GIB;
 use super::super::{Plan, Policy, Study};
 
-use super::{Happening, INSTANCE_TYPE, RECONCILE, Stage};
+use super::{INSTANCE_TYPE, RECONCILE, Scheduled, Stage};
 
 impl Stage<'_> {
-    /// Prepares the run; what happens by itself is put on the clock.
     pub(super) fn set_up(&mut self, workspace_gib: u32) -> Result<(), String> {
         let needs = json!([{ "type": "VCPU", "value": "8" }, { "type": "MEMORY", "value": "49152" },
             { "type": "GPU", "value": "1" }]);
@@ -26,7 +25,7 @@ impl Stage<'_> {
         if self.policy.is_spot() {
             let zones = self.plan.zones.clone();
             let turns: Vec<Change> = self.trace.changes(1.0).filter(|turn| zones.contains(&turn.zone)).collect();
-            turns.into_iter().for_each(|turn| self.at(turn.at, Happening::Turn(turn)));
+            turns.into_iter().for_each(|turn| self.at(turn.at, Scheduled::Turn(turn)));
         }
         match self.policy {
             Policy::Spotsweep => {
@@ -35,7 +34,7 @@ impl Stage<'_> {
                 let file = sweep_file(self.plan.trials, workspace_gib, &snapshot, self.study);
                 let dropped = self.harness.put("replay.yaml", &file);
                 self.send(&dropped);
-                self.at(RECONCILE, Happening::Tick);
+                self.at(RECONCILE, Scheduled::Tick);
             }
             Policy::SeedScript => {
                 let snapshot = self.dataset(workspace_gib);
@@ -47,7 +46,7 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// What EC2 and the price list tell: the record's prices.
+    /// Returns the record's prices as EC2 and the price list return them.
     fn prices(&self) -> Charged {
         let mut spot = Vec::new();
         for zone in &self.plan.zones {
@@ -62,7 +61,7 @@ impl Stage<'_> {
         Charged { spot, on_demand }
     }
 
-    /// The snapshot that every volume is first made from.
+    /// Makes the snapshot from which every volume is first made.
     fn dataset(&mut self, size_gib: u32) -> String {
         let mib = (self.plan.parameters.dataset_gib * MIB_PER_GIB).ceil() as usize;
         let files = FileSystem::of([("datasets/all".to_owned(), vec![1; mib])]);
@@ -70,17 +69,18 @@ impl Stage<'_> {
     }
 
     fn submit_all(&mut self) {
-        (0..self.plan.trials).for_each(|trial| self.at(Duration::ZERO, Happening::Submit(trial)));
+        (0..self.plan.trials).for_each(|trial| self.at(Duration::ZERO, Scheduled::Submit(trial)));
     }
 }
 
-/// Room for the dataset, two checkpoints (a new one is whole before the old one goes) and the file system.
+/// Returns the size for the dataset, two checkpoints (a new one is complete before the old one is deleted) and the file
+/// system.
 pub(in crate::replay) fn volume_gib(plan: &Plan) -> u32 {
     let model = &plan.parameters;
     ((model.dataset_gib + 2.0 * model.checkpoint_gib) * 1.05 + 1.0).ceil() as u32
 }
 
-/// The model's times and rates as the World's.
+/// Returns the model's times and rates in the World's units.
 pub(super) fn timings(plan: &Plan, policy: Policy) -> Timings {
     let model = &plan.parameters;
     let lazy = match policy {

@@ -1,4 +1,4 @@
-//! Interruptions and what they cost, and the outcome of a run.
+//! Counts interruptions and their costs, and makes the outcome of a run.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,8 @@ use super::super::{Plan, Policy};
 use super::{Stage, Trial};
 
 impl Stage<'_> {
-    /// An attempt stops because its instance goes; with what it had behind it, if it had come to train.
+    /// Notes that an attempt stops because its instance ends. `progress` is how long it has trained, if it has begun to
+    /// train.
     pub(super) fn interrupted(&mut self, trial: u32, progress: Option<f64>) {
         let now = self.harness.now;
         self.ledger.interruptions += 1;
@@ -20,7 +21,7 @@ impl Stage<'_> {
         }
     }
 
-    /// Training goes on.
+    /// Notes that the training goes on.
     pub(super) fn resumed(&mut self, trial: u32, from: f64) {
         let now = self.harness.now;
         if let Some((at, progress)) = self.trials[trial as usize].stopped.take() {
@@ -30,7 +31,7 @@ impl Stage<'_> {
         }
     }
 
-    /// Training is done.
+    /// Notes that the training is done.
     pub(super) fn finished(&mut self, trial: u32) {
         let (now, total) = (self.harness.now, self.total_seconds());
         let usd = self.ledger.dollars(self.policy, &self.plan.parameters, self.trace, self.started, now).total();
@@ -38,7 +39,7 @@ impl Stage<'_> {
         (trial.finished, trial.finished_usd, trial.saved) = (Some(now), usd, total);
     }
 
-    /// Which trials the control plane has ended.
+    /// Notes the trials that the control plane has ended.
     pub(super) fn note_ended(&mut self) {
         if self.study.is_some_and(|study| study.ends) {
             let (now, trials) = (self.harness.now, &mut self.trials);
@@ -65,11 +66,10 @@ impl Stage<'_> {
         shared.sum()
     }
 
-    /// What the run has come to.
     pub(super) fn outcome(mut self, end: Timestamp) -> Outcome {
         let now = self.harness.now;
         let useful_seconds: f64 = self.trials.iter().map(|trial| trial.saved).sum();
-        // What was lost and has not been begun again.
+        // This training was lost, and has not been repeated by the end of the run.
         for trial in &self.trials {
             let lost = trial.stopped.map_or(0.0, |(_, progress)| progress - trial.saved);
             self.ledger.lost_seconds += lost.max(0.0);
@@ -79,7 +79,7 @@ impl Stage<'_> {
             self.ledger.reported((trained / self.plan.parameters.report_seconds) as u64);
         }
         let finished = self.trials.iter().filter(|trial| trial.finished.is_some()).count();
-        // The first one that is not over makes it none.
+        // The result is `None` if one trial is not over.
         let over = self.trials.iter().map(|trial| trial.finished.or(trial.ended)).collect::<Option<Vec<_>>>();
         let last = over.and_then(|over| over.into_iter().max());
         let (sweeps, _) = self.harness.store.state();
@@ -96,12 +96,12 @@ impl Stage<'_> {
             delays_seconds: ledger.delays_seconds.clone(),
             calls: ledger.calls(),
             usd: ledger.dollars(self.policy, model, self.trace, self.started, now),
-            told: sweeps.iter().find(|sweep| sweep.stage == sweep::Stage::Settled).and_then(|sweep| sweep.spent),
+            recorded: sweeps.iter().find(|sweep| sweep.stage == sweep::Stage::Settled).and_then(|sweep| sweep.spent),
         }
     }
 }
 
-/// When none of the zones had capacity.
+/// Returns the times in which none of the zones had capacity.
 pub(super) fn outages(plan: &Plan, trace: &Trace, started: Timestamp) -> Vec<(Timestamp, Timestamp)> {
     let mut outages = Vec::new();
     let mut open: BTreeMap<String, bool> = BTreeMap::new();

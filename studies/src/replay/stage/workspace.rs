@@ -1,4 +1,4 @@
-//! Checkpoints on a volume, and `spotsweep`'s side of it: what `spotsweep-runner` says to the real control plane.
+//! Checkpoints on a volume, and the requests of `spotsweep-runner` to the real control plane.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,17 +16,17 @@ use super::super::agent::{Agent, Doing, Fetch, Next};
 use super::super::ledger::MIB_PER_GIB;
 use super::{INSTANCE_TYPE, Stage};
 
-/// How long a runner waits after a call that failed.
+/// The pause of a runner after a call that failed.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// The runner's exit code where its trial does not go on.
+/// The runner's exit code if its trial does not go on.
 const REFUSED: i32 = 77;
 
-/// Where checkpoints lie; the rest of the path is the progress in milliseconds.
+/// The folder of checkpoints. The rest of a path is the progress in milliseconds.
 const CHECKPOINTS: &str = "checkpoints/";
 
 impl Stage<'_> {
-    /// The runner asks for its trial until it is granted.
+    /// Claims the trial until it is granted.
     pub(super) async fn claim(&mut self, agent: &mut Agent) -> Result<Next, String> {
         let (instance, zone) = (Some(agent.instance.clone()), Some(agent.zone.clone()));
         let (instance_type, market) = (Some(INSTANCE_TYPE.to_owned()), Some(Market::Spot));
@@ -41,7 +41,7 @@ impl Stage<'_> {
                 }
                 agent.volume = Some(grant.workspace.ok_or("granted without its workspace")?.volume);
                 let (from, reading) = self.mount(agent)?;
-                // The runner reads the newest checkpoint through its hash (shared/seal/src/judge.rs).
+                // The runner reads the newest checkpoint to compute its hash (shared/seal/src/judge.rs).
                 let model = &self.plan.parameters;
                 let hashing = Duration::from_secs_f64(model.checkpoint_gib * MIB_PER_GIB / model.hash_mib);
                 agent.doing = Doing::Fetching(Fetch::Verifying { from });
@@ -49,12 +49,12 @@ impl Stage<'_> {
             }
             Some(Reply::Refused { reason: StopReason::StoppedEarly { .. } }) => Next::Exit(REFUSED),
             Some(reply @ (Reply::Refused { .. } | Reply::Access(_) | Reply::Accepted {} | Reply::Stop { .. })) => {
-                return Err(format!("trial {}: attempt {} is told {reply:?}", agent.trial, agent.attempt));
+                return Err(format!("trial {}: attempt {} got the reply {reply:?}", agent.trial, agent.attempt));
             }
         })
     }
 
-    /// The checkpoints have been held against the seal.
+    /// Continues after the checkpoints have been compared with the manifest.
     pub(super) async fn verified(&mut self, agent: &mut Agent, from: f64) -> Result<Next, String> {
         let volume = agent.volume.clone().ok_or("verified without a volume")?;
         let seconds = self.harness.now.duration_since(agent.started).as_secs_f64();
@@ -62,7 +62,7 @@ impl Stage<'_> {
         Ok(match self.ask(agent, Request::Mounted { volume: volume.clone(), found, seconds }).await? {
             None => Next::After(PAUSE),
             Some(Reply::Accepted {}) => {
-                // What the verification has read is still in memory, if it fits there.
+                // The verified checkpoint is still in memory, if it fits there.
                 let model = &self.plan.parameters;
                 let again = from > 0.0 && model.checkpoint_gib > model.memory_gib;
                 let loading = if again { self.reading(&volume) } else { Duration::ZERO };
@@ -76,25 +76,24 @@ impl Stage<'_> {
         })
     }
 
-    /// Tells the control plane of a new seal.
     pub(super) async fn report(&mut self, agent: &mut Agent) -> Result<(), String> {
         if self.policy == Policy::Spotsweep {
             let (sequence, metrics, seal) = (agent.next_sequence(), metrics(), Some(self.seal(agent)));
             let rungs = self.rungs(agent);
-            // A lost report is made up for by the next one.
+            // The next report replaces a lost one.
             self.ask(agent, Request::Report { sequence, metrics, seal, stalled_seconds: None, rungs }).await?;
         }
         Ok(())
     }
 
-    pub(super) async fn tell_notice(&mut self, agent: &mut Agent) -> Result<(), String> {
+    pub(super) async fn report_notice(&mut self, agent: &mut Agent) -> Result<(), String> {
         if self.policy == Policy::Spotsweep {
             self.ask(agent, Request::Notice { kind: NoticeKind::Interruption }).await?;
         }
         Ok(())
     }
 
-    /// Unmounts and gives the trial back.
+    /// Unmounts the workspace and releases the trial.
     pub(super) async fn release(&mut self, agent: &mut Agent) -> Result<Next, String> {
         if let Some(volume) = &agent.volume {
             self.harness.cloud.world().set_mounted(volume, false);
@@ -109,20 +108,19 @@ impl Stage<'_> {
         })
     }
 
-    /// The rungs that its trial has reached.
     fn rungs(&self, agent: &Agent) -> Vec<Reached> {
         let trained = agent.progress(self.harness.now).unwrap_or(0.0).max(self.trials[agent.trial as usize].saved);
         self.study.map(|study| study.reached(agent.trial, trained / self.total_seconds())).unwrap_or_default()
     }
 
-    pub(super) async fn tell_end(&mut self, agent: &mut Agent) -> Result<Next, String> {
+    pub(super) async fn report_end(&mut self, agent: &mut Agent) -> Result<Next, String> {
         let (sequence, metrics, seconds) = (agent.next_sequence(), metrics(), self.total_seconds());
         let (outputs, error, stalled_seconds, rungs) = (Outputs::default(), None, None, self.rungs(agent));
         let request = Request::End { sequence, exit_code: 0, metrics, outputs, seconds, error, stalled_seconds, rungs };
         Ok(self.ask(agent, request).await?.map_or(Next::After(PAUSE), |_| Next::Exit(0)))
     }
 
-    /// Mounts the attempt's volume: the newest progress on it, and how long reading that checkpoint takes.
+    /// Mounts the attempt's volume. Returns the newest progress on it, and how long it takes to read that checkpoint.
     pub(super) fn mount(&mut self, agent: &Agent) -> Result<(f64, Duration), String> {
         let volume = agent.volume.clone().ok_or("a mount without a volume")?;
         let mut world = self.harness.cloud.world();
@@ -133,7 +131,7 @@ impl Stage<'_> {
         Ok((from, self.reading(&volume)))
     }
 
-    /// How long a checkpoint takes to read: a volume from a snapshot loads while it is read for the first time.
+    /// Returns how long a checkpoint takes to read. A volume from a snapshot loads while it is read for the first time.
     fn reading(&self, volume: &str) -> Duration {
         let model = &self.plan.parameters;
         let now = self.harness.now;
@@ -150,7 +148,7 @@ impl Stage<'_> {
         Duration::from_secs_f64(model.checkpoint_gib * MIB_PER_GIB / mib)
     }
 
-    /// A new checkpoint is whole on the volume; then the one before goes.
+    /// Writes a complete checkpoint to the volume, and then deletes the one before.
     pub(super) fn keep_on_volume(&mut self, agent: &Agent, progress_seconds: f64) -> Result<(), String> {
         let volume = agent.volume.clone().ok_or("a checkpoint without a volume")?;
         let mut world = self.harness.cloud.world();
@@ -165,7 +163,7 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// The seal of what lies on the volume.
+    /// Returns the seal of the checkpoints on the volume.
     fn seal(&self, agent: &Agent) -> Seal {
         let files = agent.volume.as_ref().map(|id| self.harness.cloud.world().files_of_volume(id)).unwrap_or_default();
         let newest = files.seen().files.keys().filter(|path| progress(path).is_some()).max().cloned();
@@ -177,7 +175,7 @@ impl Stage<'_> {
         let sweep = agent.sweep.as_ref().ok_or("a claim without a sweep")?.to_string();
         let (index, job, attempt) = (agent.trial, agent.key.job.clone(), agent.attempt);
         let (token, secret) = (agent.token.clone(), Some(Secret::of([0; 16])));
-        // The runner's Invoke.
+        // The call counts the runner's Invoke.
         self.ledger.called(1);
         Ok(self.invoke(&json!(ClaimRequest { sweep, index, job, attempt, token, secret, request })).await?.flatten())
     }

@@ -1,4 +1,4 @@
-//! Volumes as block devices: sparse images behind loop devices. Linux, as root.
+//! Volumes as block devices: sparse images behind loop devices. It needs Linux, as root.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -16,26 +16,26 @@ use rustix::process::Pid;
 use super::blocking::{beside, cannot};
 use super::{tool, until};
 
-/// A place where a job has a volume mounted.
+/// A mount of a volume by a job.
 pub(super) struct Mount {
-    /// A process that sees it.
+    /// A process whose mount namespace has the mount.
     pub(super) main: Pid,
-    /// Where that process sees it.
+    /// The mount point in that process's namespace.
     pub(super) point: PathBuf,
 }
 
 const GIB: u64 = 1 << 30;
-/// What a difference is looked for by.
+/// The size of the chunks that are compared.
 const CHUNK: usize = 64 * 1024;
-/// stat(2) counts blocks of this size.
+/// The size of the blocks that stat(2) counts.
 const STAT_BLOCK: u64 = 512;
-/// Writers are halted, so there is nothing to wait for but what they have written.
+/// The longest time to freeze a file system. Its writers are halted, so only their written data remain.
 const FREEZE_LIMIT: Duration = Duration::from_secs(20);
 
-/// Tools that the emulator itself needs; mkfs.ext4 is the runner's.
+/// The tools that the emulator itself needs; the runner needs mkfs.ext4.
 const TOOLS: [&str; 3] = ["losetup", "cp", "fsfreeze"];
 
-/// Whether this machine can do it: rights, tools, and a loop device that works.
+/// Checks that this machine has the rights, the tools, and a working loop device.
 pub(crate) async fn check(work_dir: &Path, has_containers: bool) -> Result<(), String> {
     if !has_containers {
         return Err("their mounts would be every job's; name the program that makes containers".into());
@@ -56,16 +56,16 @@ pub(crate) async fn check(work_dir: &Path, has_containers: bool) -> Result<(), S
     tried.map(|_| ()).map_err(|error| format!("loop devices do not work here: {error}"))
 }
 
-/// The loop devices that are in use, by volume.
+/// The loop devices in use, by volume.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Loops(Arc<Mutex<BTreeMap<String, Loop>>>);
 
-/// A loop device that goes away by itself when it is neither open nor mounted any more: even an
-/// emulator that is killed leaves none behind.
+/// A loop device that disappears by itself when it is neither open nor mounted. So even a killed emulator leaves none
+/// behind.
 #[derive(Debug)]
 struct Loop {
     path: PathBuf,
-    /// What keeps it.
+    /// The open file that keeps the device.
     _open: File,
 }
 
@@ -78,18 +78,17 @@ impl Loops {
         let device = tool::run("losetup", &["--find".as_ref(), "--show".as_ref(), image.as_os_str()]).await?;
         let path = PathBuf::from(device);
         let open = File::open(&path).map_err(|error| cannot("open", &path, &error))?;
-        // While it is open this only marks it: "lazy device destruction" (losetup(8)).
+        // While the device is open this only marks it: "lazy device destruction" (losetup(8)).
         tool::run("losetup", &["--detach".as_ref(), path.as_os_str()]).await?;
         self.lock().insert(volume.to_owned(), Loop { path: path.clone(), _open: open });
         Ok(path)
     }
 
-    /// The device of a volume.
     pub(super) fn device(&self, volume: &str) -> Option<PathBuf> {
         self.lock().get(volume).map(|device| device.path.clone())
     }
 
-    /// After the end of a job it takes a moment until its mounts are gone, and with them the device.
+    /// Removes a device. After the end of a job it takes a moment until its mounts and with them the device are gone.
     pub(super) async fn detach(&self, volume: &str) -> Result<(), String> {
         let Some(device) = self.lock().remove(volume).map(|device| device.path) else { return Ok(()) };
         let bound = bound_flag(&device);
@@ -108,12 +107,12 @@ impl Loops {
         }
     }
 
-    /// As [`Loops::detach_all`] where nothing can be awaited.
+    /// Removes all devices like [`Loops::detach_all`], without waiting.
     pub(crate) fn detach_all_now(&self) {
         self.lock().clear();
     }
 
-    /// Where a process has a volume mounted, as its mount namespace tells it (proc_pid_mountinfo(5)).
+    /// Returns where a process has a volume mounted, by its mount namespace (proc_pid_mountinfo(5)).
     pub(super) fn mount_point(&self, volume: &str, main: Pid) -> Option<PathBuf> {
         let device = self.lock().get(volume)?.path.clone();
         let number = std::fs::metadata(device).ok()?.rdev();
@@ -127,24 +126,24 @@ impl Loops {
     }
 }
 
-/// Exists while the device has an image.
+/// Returns a file that exists while the device has an image.
 fn bound_flag(device: &Path) -> PathBuf {
     Path::new("/sys/block").join(device.file_name().unwrap_or_default()).join("loop/backing_file")
 }
 
-/// Has a device be in `list` as the kernel lists an NVMe disk, with the volume's id for its serial number (EBS user guide,
-/// "Map Amazon EBS volumes to NVMe device names"), and in the instance's `/dev`.
+/// Adds a device to `list` in the kernel's form for an NVMe disk, with the volume's id as its serial number (EBS user
+/// guide, "Map Amazon EBS volumes to NVMe device names"), and to the instance's `/dev`.
 pub(super) fn list(list: &Path, devices: &Path, device: &Path, volume: &str) -> io::Result<()> {
     let name = device.file_name().unwrap_or_default();
     let (listed, number) = (list.join(name), std::fs::metadata(device)?.rdev());
     std::fs::create_dir_all(listed.join("device"))?;
     std::fs::write(listed.join("device/serial"), format!("{}\n", volume.replacen('-', "", 1)))?;
     symlink(device, devices.join(name))?;
-    // Last, so that what is found is whole.
+    // This file comes last, so that a listed device is complete.
     std::fs::write(listed.join("dev"), format!("{}:{}\n", major(number), minor(number)))
 }
 
-/// Takes a device away from there.
+/// Removes a device from there.
 pub(super) fn unlist(list: &Path, devices: &Path, device: &Path) -> io::Result<()> {
     let name = device.file_name().unwrap_or_default();
     for removed in [std::fs::remove_dir_all(list.join(name)), std::fs::remove_file(devices.join(name))] {
@@ -166,8 +165,8 @@ pub(super) async fn make(path: &Path, size_gib: u32, from: Option<&Path>) -> Res
     made.map_err(|error| cannot("make", path, &error))
 }
 
-/// A file system that is mounted is frozen meanwhile: the kernel writes back on its own, and a copy
-/// that takes a while must show one moment.
+/// Copies an image. A mounted file system is frozen meanwhile, because the kernel writes back by itself and a copy must
+/// have the content of one moment.
 pub(super) async fn copy(from: &Path, to: &Path, base: Option<PathBuf>, mount: Option<Mount>) -> Result<u64, String> {
     let frozen = match mount {
         Some(mount) => Some(freeze(&mount).await?),
@@ -188,7 +187,7 @@ async fn copy_image(from: &Path, to: &Path) -> Result<(), String> {
     tool::run("cp", &arguments).await.map(|_| ())
 }
 
-/// The open mount point keeps the file system reachable, whatever becomes of the job.
+/// Freezes a file system. The open mount point keeps it reachable, even if the job ends.
 async fn freeze(mount: &Mount) -> Result<File, String> {
     let inside = mount.point.strip_prefix("/").unwrap_or(&mount.point);
     let path = Path::new("/proc").join(mount.main.as_raw_nonzero().to_string()).join("root").join(inside);
@@ -213,7 +212,7 @@ async fn fsfreeze(what: &str, file_system: &File) -> Result<(), String> {
     tool::run("fsfreeze", &[what.as_ref(), path.as_ref()]).await.map(|_| ())
 }
 
-/// Bytes of an image's data that are not the same in the base, by chunks.
+/// Returns the bytes of an image's data that differ from the base, by chunks.
 fn changed(image: &Path, base: Option<&Path>) -> io::Result<u64> {
     let image = File::open(image)?;
     let base = base.map(File::open).transpose()?;
@@ -228,7 +227,7 @@ fn changed(image: &Path, base: Option<&Path>) -> io::Result<u64> {
     Ok(sum)
 }
 
-/// The next stretch that is no hole, from `at` on.
+/// Returns the next range from `at` on that is no hole.
 fn next_data(image: &File, at: u64) -> io::Result<Option<(u64, u64)>> {
     match seek(image, SeekFrom::Data(at)) {
         Ok(start) => Ok(Some((start, seek(image, SeekFrom::Hole(start))?))),

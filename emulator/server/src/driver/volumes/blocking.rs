@@ -1,4 +1,4 @@
-//! Calls that block, and what is said of those that fail.
+//! Runs blocking calls, and describes their errors.
 
 use std::io;
 use std::path::Path;
@@ -7,7 +7,7 @@ pub(super) fn cannot(what: &str, path: &Path, error: &io::Error) -> String {
     format!("cannot {what} {}: {error}", path.display())
 }
 
-/// Does something that blocks, such as reading many files, beside the runtime.
+/// Runs a blocking function, such as reading many files, outside of the runtime's threads.
 pub(super) async fn beside<T: Send + 'static>(
     what: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> Result<T, String> {

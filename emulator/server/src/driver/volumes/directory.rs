@@ -1,4 +1,4 @@
-//! Volumes as folders: nothing to mount, no rights needed.
+//! Volumes as folders, which need no mounts and no rights.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::blocking::{beside, cannot};
 use super::tool;
 
-/// Where the runner shows a trial its workspace.
+/// The name of the workspace in a trial's root folder.
 const MOUNT_POINT: &str = "dltraining";
 
 pub(super) async fn make(path: &Path, from: Option<&Path>) -> Result<u64, String> {
@@ -23,20 +23,20 @@ pub(super) async fn copy(from: &Path, to: &Path, base: Option<PathBuf>) -> Resul
     changed(to.to_owned(), base).await
 }
 
-/// Bytes, times and rights; no hard links, which later writes would go through.
+/// Copies bytes, times and permissions. It makes no hard links, because later writes would change both files.
 async fn copy_all(from: &Path, to: &Path) -> Result<(), String> {
     let arguments = ["--archive".as_ref(), "--reflink=auto".as_ref(), "--".as_ref(), from.as_os_str(), to.as_os_str()];
     tool::run("cp", &arguments).await.map(|_| ())
 }
 
-/// In a folder's stead, the runner "mounts" a link to it.
+/// Returns the link to the volume's folder that the runner "mounts".
 pub(super) fn mount_point(volume: &Path, root: &Path) -> Option<PathBuf> {
     let point = root.join(MOUNT_POINT);
     let shown = point.is_symlink().then(|| point.canonicalize().ok()).flatten()?;
     (shown == volume.canonicalize().ok()?).then_some(point)
 }
 
-/// Bytes of the files that have another size or time than in the base, or are not there.
+/// Returns the bytes of the files whose size or time differs from the base, or which the base does not have.
 async fn changed(folder: PathBuf, base: Option<PathBuf>) -> Result<u64, String> {
     beside(move || sum_changed(&folder, base.as_deref())).await
 }

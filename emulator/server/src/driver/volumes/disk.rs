@@ -1,4 +1,4 @@
-//! Where bytes lie, and the two ways to keep them.
+//! The places of the bytes of volumes and snapshots, as folders or as block devices.
 
 use std::io;
 use std::os::unix::fs::symlink;
@@ -9,11 +9,11 @@ use super::blocking::cannot;
 use super::{block, device_link, directory};
 use crate::driver::groups::Running;
 
-/// Folders, or images behind loop devices.
+/// The storage: folders, or images behind loop devices.
 #[derive(Debug, Clone)]
 pub(crate) struct Disk {
     work_dir: PathBuf,
-    /// None: volumes are folders.
+    /// The loop devices; `None` if volumes are folders.
     loops: Option<Loops>,
 }
 
@@ -27,22 +27,22 @@ impl Disk {
         self.work_dir.join(folder).join(name)
     }
 
-    /// A volume's folder or image.
+    /// Returns a volume's folder or image.
     pub(crate) fn volume(&self, id: &str) -> PathBuf {
         self.place("volumes", id)
     }
 
-    /// A snapshot's folder or image.
+    /// Returns a snapshot's folder or image.
     pub(crate) fn snapshot(&self, id: &str) -> PathBuf {
         self.place("snapshots", id)
     }
 
-    /// What an instance's jobs are told as their `/dev`.
+    /// Returns the folder that an instance's jobs get as their `/dev`.
     pub(crate) fn devices(&self, instance: &str) -> PathBuf {
         self.work_dir.join("instances").join(instance).join("dev")
     }
 
-    /// The folder that an instance's jobs see as `/sys/class/block`, where volumes are devices.
+    /// Returns the folder that an instance's jobs get as `/sys/class/block`, if volumes are devices.
     pub(crate) fn block_devices(&self, instance: &str) -> Option<PathBuf> {
         self.loops.as_ref().map(|_| self.work_dir.join("instances").join(instance).join("block"))
     }
@@ -51,7 +51,7 @@ impl Disk {
         self.devices(instance).join(device_link(volume))
     }
 
-    /// Makes a volume; answers its bytes of data.
+    /// Makes a volume, and returns its bytes of data.
     pub(super) async fn make(&self, volume: &str, size_gib: u32, from: Option<&str>) -> Result<u64, String> {
         let (path, from) = (self.volume(volume), from.map(|snapshot| self.snapshot(snapshot)));
         make_parent(&path)?;
@@ -91,7 +91,6 @@ impl Disk {
         Ok(0)
     }
 
-    /// Where a container has a volume mounted.
     pub(super) fn mount_of(&self, volume: &str, running: &Running) -> Option<Mount> {
         let point = match &self.loops {
             Some(loops) => loops.mount_point(volume, running.main)?,
@@ -100,7 +99,7 @@ impl Disk {
         Some(Mount { main: running.main, point })
     }
 
-    /// Copies a volume; answers how many bytes differ from the base.
+    /// Copies a volume, and returns how many bytes differ from the base.
     pub(super) async fn copy(
         &self,
         snapshot: &str,
@@ -109,7 +108,7 @@ impl Disk {
         mount: Option<Mount>,
     ) -> Result<u64, String> {
         let (from, to) = (self.volume(volume), self.snapshot(snapshot));
-        // A base whose own copy has failed is none.
+        // A base whose own copy has failed does not count.
         let base = base.map(|base| self.snapshot(base)).filter(|base| base.exists());
         make_parent(&to)?;
         if self.loops.is_some() {
@@ -127,7 +126,7 @@ impl Disk {
         remove(self.snapshot(id)).await
     }
 
-    /// Takes all devices away. Their jobs must be dead.
+    /// Removes all devices. Their jobs must be dead.
     pub(super) async fn release_all(&self) {
         if let Some(loops) = &self.loops {
             loops.detach_all().await;
@@ -140,7 +139,7 @@ fn make_parent(path: &Path) -> Result<(), String> {
     std::fs::create_dir_all(parent).map_err(|error| cannot("make", parent, &error))
 }
 
-/// What is not there need not be removed.
+/// Ignores that a removed file was missing.
 fn gone(result: io::Result<()>) -> io::Result<()> {
     match result {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

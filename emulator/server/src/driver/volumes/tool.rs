@@ -1,4 +1,4 @@
-//! Programs that do the work: cp, losetup, fsfreeze.
+//! Runs programs such as cp, losetup and fsfreeze.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use tokio::process::Command;
 
-/// For copying the largest workspace that fits on a development machine.
+/// The longest run: copying the largest workspace that fits on a development machine.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// Where a program lies, in the emulator's own PATH or where administrators' programs are.
+/// Returns the path of a program, in the emulator's own PATH or in the administrators' folders.
 pub(super) fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(["/usr/sbin", "/sbin"].map(PathBuf::from));
     folders.map(|folder| folder.join(program)).find(|file| file.is_file())
 }
 
-/// Runs a program to its end; answers what it printed.
+/// Runs a program to its end, and returns its output.
 pub(super) async fn run(program: &str, arguments: &[&OsStr]) -> Result<String, String> {
     let shown = || {
         let words = arguments.iter().map(|word| word.to_string_lossy());

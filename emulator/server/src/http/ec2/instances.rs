@@ -1,4 +1,4 @@
-//! Instances, zones and subnets in XML.
+//! Instances, zones and subnets as XML.
 
 use super::super::xml::{list, node, text};
 use super::{Form, next_token, tag_set};
@@ -8,7 +8,7 @@ pub(super) fn describe(world: &mut World, form: &Form) -> Result<String, ApiErro
     let account = world.settings().account.clone();
     let (found, next) = world.describe_instances(&form.selection("InstanceId")?)?;
     let found: Vec<Instance> = found.into_iter().cloned().collect();
-    // Batch launches by fleets: one reservation for each instance.
+    // Batch launches instances by fleets, which make one reservation for each instance.
     let reservations = found.iter().map(|instance| {
         let reservation = instance.id.replacen("i-", "r-", 1);
         text("reservationId", reservation)
@@ -22,7 +22,7 @@ fn state_xml(name: &str, state: InstanceState) -> String {
     node(name, [text("code", state.code().to_string()), text("name", state.as_str())])
 }
 
-/// The attached volumes. (The root volume is not emulated.)
+/// Returns the attached volumes. The root volume is not emulated.
 fn devices(world: &World, instance: &Instance) -> String {
     let devices = world.volumes_at(&instance.id).map(|(volume, attachment)| {
         let ebs = [
@@ -45,7 +45,7 @@ fn instance_xml(instance: &Instance, devices: String) -> String {
         node("placement", [text("availabilityZone", &instance.zone), text("tenancy", "default")]),
         text("subnetId", &instance.subnet),
         devices,
-        // Empty while it runs.
+        // The reason is empty while the instance runs.
         text("reason", &instance.transition_reason),
         tag_set(instance.tags.iter().map(|(key, value)| (key, value))),
     ];
@@ -58,7 +58,8 @@ fn instance_xml(instance: &Instance, devices: String) -> String {
     fields.concat()
 }
 
-/// Status checks are made of running instances: those of others are not applicable (EC2 API reference, "InstanceStatus").
+/// Describes status checks. Only running instances have them; for others they are not applicable (EC2 API reference,
+/// "InstanceStatus").
 pub(super) fn describe_status(world: &mut World, form: &Form) -> Result<String, ApiError> {
     let (found, next) =
         world.describe_instance_status(&form.selection("InstanceId")?, form.flag("IncludeAllInstances")?)?;

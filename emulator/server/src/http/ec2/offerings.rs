@@ -1,4 +1,4 @@
-//! Which zone has which instance types, and the subnets of the default VPC, in XML.
+//! The instance types of each zone, and the subnets of the default VPC, as XML.
 
 use super::super::xml::{list, text};
 use super::Form;

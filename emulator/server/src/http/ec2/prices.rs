@@ -8,10 +8,10 @@ use spotsweep_world::prices::spot_usd;
 use spotsweep_world::{ApiError, World};
 
 const PRODUCT: &str = "Linux/UNIX";
-/// Most prices of one answer.
+/// The most prices of one answer.
 const PAGE: usize = 1000;
 
-/// One price for each type and zone. It never changes, so it holds since the beginning of what was asked for.
+/// Describes one price for each type and zone. It never changes, so it applies since the start of the requested time.
 pub(super) fn describe(world: &mut World, form: &Form) -> Result<String, ApiError> {
     let products = form.list("ProductDescription");
     let is_wanted = products.is_empty() || products.iter().any(|product| product == PRODUCT);
@@ -49,7 +49,7 @@ pub(super) fn describe(world: &mut World, form: &Form) -> Result<String, ApiErro
     let start = form.get("NextToken").filter(|token| !token.is_empty()).map(position).transpose()?.unwrap_or(0);
     let next = start.saturating_add(size);
     let token = (next < prices.len()).then(|| format!("{TOKEN}{next}"));
-    // An empty token, not an absent one, ends this action's pages: so EC2 answers.
+    // EC2 ends the pages of this action with an empty token, not with an absent one.
     let page = prices.into_iter().skip(start).take(size);
     Ok(list("spotPriceHistorySet", page) + &next_token(Some(token.unwrap_or_default())))
 }

@@ -1,4 +1,4 @@
-//! Snapshots in XML.
+//! Snapshots as XML.
 
 use jiff::Timestamp;
 
@@ -18,7 +18,7 @@ pub(super) fn create(world: &mut World, form: &Form) -> Result<String, ApiError>
 
 pub(super) fn describe(world: &mut World, form: &Form) -> Result<String, ApiError> {
     let (account, now) = (world.settings().account.clone(), world.now());
-    // There are no snapshots of others: `self` and the account's own id choose everything.
+    // There are no snapshots of other accounts, so `self` and the account's own id select all of them.
     if let Some(other) = form.list("Owner").into_iter().find(|owner| owner != "self" && *owner != account) {
         let message = format!("The owner '{other}' is not emulated by spotsweep-emulator: use self.");
         return Err(ApiError::ec2("InvalidParameterValue", message));
@@ -42,7 +42,7 @@ fn snapshot_xml(snapshot: &Snapshot, account: &str, now: Timestamp) -> String {
         text("progress", snapshot.progress(now)),
         text("ownerId", account),
         text("volumeSize", snapshot.volume_size_gib.to_string()),
-        // Of a volume with a real disk, the World does not know the bytes.
+        // The World does not have the size of a volume with a real disk.
         full_size(snapshot.full_bytes()),
         text("description", &snapshot.description),
         text("encrypted", snapshot.encrypted.to_string()),

@@ -1,4 +1,4 @@
-//! Volumes and attachments in XML.
+//! Volumes and attachments as XML.
 
 use super::super::xml::{list, text};
 use super::{Form, next_token, tag_set};

@@ -1,4 +1,4 @@
-//! FilterLogEvents, for the log groups that rules record events in
+//! FilterLogEvents for the log groups in which rules record events
 //! (<https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_FilterLogEvents.html>).
 
 use serde::Deserialize;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{MOST_EVENTS, Refusal};
 use crate::driver::Core;
 
-/// EventBridge's own streams have random names.
+/// The name of the stream. EventBridge's own streams have random names.
 const STREAM: &str = "00000000-0000-4000-8000-000000000000";
 
 #[derive(Deserialize)]
@@ -15,13 +15,13 @@ const STREAM: &str = "00000000-0000-4000-8000-000000000000";
 struct FilterLogEvents {
     log_group_name: String,
     next_token: Option<String>,
-    /// 1 to 10 000 events.
+    /// The number of events, 1 to 10 000.
     limit: Option<usize>,
-    /// Milliseconds since 1970: the first event that is wanted.
+    /// The first wanted time, in milliseconds since 1970.
     start_time: Option<i64>,
 }
 
-/// One page. The token is the number of the next event; it is absent at the end, as AWS's is.
+/// Returns one page. Its token is the number of the next event, and is absent at the end, as on AWS.
 pub(super) fn filter(core: &Core, body: &[u8]) -> Result<Value, Refusal> {
     let request: FilterLogEvents =
         serde_json::from_slice(body).map_err(|error| ("SerializationException", error.to_string()))?;

@@ -1,4 +1,4 @@
-//! Lambda bills an invocation while it waits: what waits on AWS waits here, on the virtual clock.
+//! Waits on the virtual clock for AWS, because Lambda bills an invocation while it waits.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -7,27 +7,27 @@ use jiff::Timestamp;
 use spotsweep_control_plane::calls::Wait;
 use spotsweep_simulation::cloud::Cloud;
 
-/// The clock of one invocation. The World's goes along.
+/// The clock of one invocation. The World's clock advances with it.
 #[derive(Debug)]
-pub(super) struct Patience<'a> {
+pub(super) struct VirtualWait<'a> {
     cloud: &'a Cloud,
     now: Mutex<Timestamp>,
 }
 
-impl<'a> Patience<'a> {
+impl<'a> VirtualWait<'a> {
     pub(super) fn new(cloud: &'a Cloud, now: Timestamp) -> Self {
         Self { cloud, now: Mutex::new(now) }
     }
 
-    /// What time it is when the invocation ends.
+    /// Returns the time at which the invocation ends.
     pub(super) fn ends(self) -> Timestamp {
-        self.now.into_inner().expect("nobody has panicked")
+        self.now.into_inner().expect("no other user of the lock has panicked")
     }
 }
 
-impl Wait for Patience<'_> {
+impl Wait for VirtualWait<'_> {
     async fn wait(&self, time: Duration) -> bool {
-        let mut now = self.now.lock().expect("nobody has panicked");
+        let mut now = self.now.lock().expect("no other user of the lock has panicked");
         *now += time;
         self.cloud.world().advance(*now);
         true
