@@ -136,6 +136,22 @@ fn a_file_with_a_constant_part_is_compared_by_its_other_parts() {
     }
 }
 
+/// The record of a seal is small, and no complete version is accused.
+#[test]
+fn many_constant_parts_are_noted_as_few() {
+    let version = |number: u8| [vec![0xff; 512], vec![0x80 + number; 512]].concat().repeat(100);
+    let mut bench = Bench::new(true);
+    let (mut sealer, _) = bench.resume();
+    for number in 1..3 {
+        bench.write("latest.raw", &version(number));
+        assert!(sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap());
+    }
+    let constant = &sealer.record.files["latest.raw"].constant;
+    assert!((1..=32).contains(&constant.len()), "{constant:?}");
+    bench.write("latest.raw", &version(3));
+    assert_eq!(bench.resume().1.torn, [""; 0]);
+}
+
 /// A save each second, as of a LightGBM model every ten rounds. An instance that is lost in the middle of one costs seconds.
 #[test]
 fn a_file_that_never_rests_is_sealed_again_and_again() {
