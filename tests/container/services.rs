@@ -31,7 +31,7 @@ const ISSUED: &str = "AKIDOFTHETRIAL";
 const BUCKET: &str = "a-bucket";
 const OUTPUTS: &str = "results/s-1/trials/0/";
 
-/// What has been asked and told.
+/// The requests so far, and the answers to them.
 #[derive(Default)]
 pub(crate) struct Seen {
     /// Requests to `trial-claim`.
@@ -110,7 +110,7 @@ impl Services {
         self.seen().invocations.iter().filter(|call| call["request"] == kind).cloned().collect()
     }
 
-    /// Leaves requests of this kind unanswered, until told otherwise.
+    /// Leaves requests of this kind unanswered, until this is called again.
     pub(crate) fn hold(&self, kind: Option<&'static str>) {
         self.server.held.send_replace(kind);
     }
