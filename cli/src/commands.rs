@@ -123,7 +123,7 @@ pub(crate) enum Command {
     Retry(Retry),
     /// Check a deployment: account, functions, bucket, queues, Batch
     Doctor(Doctor),
-    /// Interrupt four small trials, and judge whether AWS behaves as this product assumes
+    /// Interrupt small trials, and judge whether AWS behaves as this product assumes
     Acceptance(Acceptance),
     /// Hand events that ended in a dead-letter queue to their functions again
     Redrive(Redrive),

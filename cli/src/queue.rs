@@ -29,7 +29,7 @@ pub(crate) struct Range {
     pub(crate) highest: Price,
 }
 
-/// The queue of the option, or else the one that the deployment's functions use for sweeps that name none.
+/// The value of the option, or else the one that the deployment's functions use for sweeps that name none.
 pub(crate) async fn named(
     target: &Target,
     function: &str,

@@ -1,4 +1,4 @@
-//! A container as the ECS agent has Docker start it for a job: privileged, as root, on the host's network.
+//! Runs a container as Docker does for the ECS agent: privileged, as root, on the host's network.
 
 use std::cell::RefCell;
 use std::fs::{self, File};
@@ -15,34 +15,34 @@ use tokio::time::timeout;
 
 use crate::network::Network;
 
-/// In the order of their numbers (linux/capability.h).
+/// Capabilities in the order of their numbers (linux/capability.h).
 const CAPABILITIES: &str = "CHOWN DAC_OVERRIDE DAC_READ_SEARCH FOWNER FSETID KILL SETGID SETUID SETPCAP LINUX_IMMUTABLE \
      NET_BIND_SERVICE NET_BROADCAST NET_ADMIN NET_RAW IPC_LOCK IPC_OWNER SYS_MODULE SYS_RAWIO SYS_CHROOT SYS_PTRACE \
      SYS_PACCT SYS_ADMIN SYS_BOOT SYS_NICE SYS_RESOURCE SYS_TIME SYS_TTY_CONFIG MKNOD LEASE AUDIT_WRITE AUDIT_CONTROL \
      SETFCAP MAC_OVERRIDE MAC_ADMIN SYSLOG WAKE_ALARM BLOCK_SUSPEND AUDIT_READ PERFMON BPF CHECKPOINT_RESTORE";
-/// For a container's end.
+/// How long to wait for a container's end.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// A file or folder of this machine's, and where the container has it.
+/// A file or folder of this machine, and its path in the container.
 pub(crate) type Bind<'a> = (&'a Path, &'a str);
 
 /// What a container is started with.
 pub(crate) struct Start<'a> {
-    /// Unique on this machine.
+    /// Id of the container, which is unique on this machine.
     pub(crate) id: String,
-    /// Holds what this container writes.
+    /// The folder for what this container writes.
     pub(crate) folder: PathBuf,
-    /// The root file system, which stays as it is.
+    /// The root file system, which is not changed.
     pub(crate) image: &'a Path,
     pub(crate) network: &'a Network,
-    /// What the container has at `/proc/driver`.
+    /// The folder that the container has at `/proc/driver`.
     pub(crate) driver: &'a Path,
     pub(crate) environment: Vec<(&'a str, String)>,
     pub(crate) binds: Vec<Bind<'a>>,
     pub(crate) command: &'a [&'a str],
 }
 
-/// A running container. Nothing is left of it when this is dropped.
+/// A running container. Dropping it removes everything of it.
 pub(crate) struct Container {
     id: String,
     folder: PathBuf,
@@ -63,7 +63,7 @@ impl Container {
         for name in ["written", "work", "root", "runc"] {
             fs::create_dir_all(folder.join(name)).unwrap();
         }
-        // As Docker's overlay2: the image below, what the container writes above.
+        // The layers are those of Docker's overlay2: the image below, and what the container writes above.
         let layers = ["lowerdir", "upperdir", "workdir"].into_iter().zip([
             start.image.to_owned(),
             folder.join("written"),
@@ -88,7 +88,7 @@ impl Container {
         self.running.borrow_mut().try_wait().unwrap().is_none()
     }
 
-    /// Whether the training runs in it, next to the runner and its readers.
+    /// Whether the training runs in it, besides the runner and its readers.
     pub(crate) fn trains(&self) -> bool {
         let listed = runc(&self.folder, &["ps", "--format", "json", &self.id]).output().unwrap();
         let processes = serde_json::from_slice::<Vec<u32>>(&listed.stdout).unwrap_or_default();
@@ -96,7 +96,7 @@ impl Container {
         processes.iter().map(command).any(|words| String::from_utf8_lossy(&words).starts_with("python3"))
     }
 
-    /// Sends a signal to its first process; when that is killed, so is all that runs in it.
+    /// Sends a signal to its first process. When that is killed, everything in the container is.
     pub(crate) fn signal(&self, signal: &str) {
         let sent = runc(&self.folder, &["kill", &self.id, signal]).output().unwrap();
         assert!(sent.status.success(), "runc kill: {}", String::from_utf8_lossy(&sent.stderr));
@@ -112,7 +112,7 @@ impl Container {
 
 impl Drop for Container {
     fn drop(&mut self) {
-        // One that has ended is gone already.
+        // A container that has ended is deleted already.
         let _ = runc(&self.folder, &["delete", "--force", &self.id]).output();
         if let Err(problem) = unmount(self.folder.join("root"), UnmountFlags::DETACH) {
             eprintln!("{} stays mounted: {problem}", self.folder.display());
@@ -130,7 +130,7 @@ fn runc(folder: &Path, arguments: &[&str]) -> Command {
     runc
 }
 
-/// `config.json` has what is the same for every job.
+/// Makes the container's configuration. `config.json` has what is the same for every job.
 fn configuration(start: &Start<'_>) -> Value {
     let mut configuration: Value = serde_json::from_str(include_str!("config.json")).unwrap();
     let environment = start.environment.iter().map(|(name, value)| format!("{name}={value}"));
@@ -145,25 +145,25 @@ fn configuration(start: &Start<'_>) -> Value {
         let bind = json!({ "destination": to, "type": "bind", "source": from, "options": ["rbind", "rprivate"] });
         configuration["mounts"].as_array_mut().unwrap().push(bind);
     }
-    // The host's network is the one that the test made.
+    // The host's network is the namespace that the test has made.
     let network = json!({ "type": "network", "path": start.network.path() });
     configuration["linux"]["namespaces"].as_array_mut().unwrap().push(network);
     configuration["linux"]["devices"] = devices().into();
-    // runc takes no mounts below /proc: NVIDIA's runtime makes them by a hook, too.
+    // runc makes no mounts below /proc, so a hook makes this one, as NVIDIA's runtime does.
     let mount = json!(["mount", "--bind", start.driver, start.folder.join("root/proc/driver")]);
     configuration["hooks"] = json!({ "createContainer": [{ "path": "/bin/mount", "args": mount }] });
     configuration["linux"]["cgroupsPath"] = json!(format!("/{}", start.id));
     configuration
 }
 
-/// What `--privileged` gives: everything that this process has itself.
+/// The capabilities that `--privileged` gives: all that this process has itself.
 fn capabilities() -> Vec<String> {
     let own = rustix::thread::capabilities(None).unwrap().permitted.bits();
     let numbered = CAPABILITIES.split_whitespace().enumerate();
     numbered.filter(|(number, _)| own >> number & 1 == 1).map(|(_, name)| format!("CAP_{name}")).collect()
 }
 
-/// The devices that are there when the container starts: with these Docker fills a privileged container's own `/dev`.
+/// The devices that exist when the container starts. Docker puts these into a privileged container's own `/dev`.
 fn devices() -> Vec<Value> {
     let describe = |entry: fs::DirEntry| {
         let found = entry.metadata().ok()?;

@@ -1,4 +1,4 @@
-//! Two GPUs of an instance, of which ECS has assigned one: their device files and the driver's list of them.
+//! Makes the device files and the driver's list of an instance's two GPUs. ECS has assigned one of them.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -7,16 +7,16 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
 use serde_json::Value;
 
-/// Gone when dropped.
+/// Two GPUs. Dropping this removes them.
 pub(crate) struct Gpus {
-    /// The device files' numbers, the trial's own first.
+    /// The device files' numbers. The trial's own is first.
     numbers: [u32; 2],
-    /// In the place of `/proc/driver`.
+    /// The folder that stands for `/proc/driver`.
     pub(crate) driver: PathBuf,
 }
 
 impl Gpus {
-    /// With the numbers `first` and the one after it, which no GPU of this machine has.
+    /// Makes GPUs with the number `first` and the next one, which no GPU of this machine has.
     pub(crate) fn make(folder: &Path, first: u32) -> Self {
         let gpus = Self { numbers: [first, first + 1], driver: folder.join("driver") };
         for (number, uuid) in gpus.numbers.into_iter().zip(["GPU-own", "GPU-other"]) {
@@ -24,20 +24,20 @@ impl Gpus {
             fs::create_dir_all(&described).unwrap();
             let text = format!("Model: \t\t NVIDIA A10G\nGPU UUID: \t {uuid}\nDevice Minor: \t {number}\n");
             fs::write(described.join("information"), text).unwrap();
-            // Answers as /dev/null does.
+            // The device answers as /dev/null does.
             mknodat(CWD, file(number), FileType::CharacterDevice, Mode::empty(), makedev(1, 3)).unwrap();
             fs::set_permissions(file(number), fs::Permissions::from_mode(0o666)).unwrap();
         }
         gpus
     }
 
-    /// The name of the trial's own device file.
+    /// Name of the trial's own device file.
     pub(crate) fn own(&self) -> String {
         name(self.numbers[0])
     }
 
-    /// Those of the names that are of these two GPUs. Tests that run at the same time have theirs in the same `/dev`,
-    /// and may make them after the runner has listed what is there.
+    /// Those of the names that belong to these two GPUs. Tests that run at the same time have theirs in the same
+    /// `/dev`, and may make them after the runner has listed it.
     pub(crate) fn among(&self, names: &Value) -> Vec<String> {
         let is_listed = |name: &String| names.as_array().unwrap().iter().any(|listed| listed == name);
         self.numbers.map(name).into_iter().filter(is_listed).collect()

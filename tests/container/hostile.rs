@@ -1,4 +1,4 @@
-//! A training that tries to have the runner, which is root, do what it cannot do itself.
+//! A training that tries to make the runner, which is root, do what the training cannot do itself.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
@@ -11,13 +11,13 @@ use spotsweep_protocol::secret::TOKEN_VARIABLE;
 use crate::scene::{Scene, until};
 
 const COMMAND: &[&str] = &["python3", "/hostile.py", "${args}"];
-/// What only root may read.
+/// A text that only root may read.
 const SECRET: &str = "rootsecret=424242\n";
-/// Of the runner's own environment.
+/// A variable that only the runner has.
 const OF_THE_RUNNER: &str = TOKEN_VARIABLE;
 
-/// A file system whose top folder is the training's, as on a volume on which a person has run `chown`, with a folder in
-/// the runner's name that leads elsewhere.
+/// Makes a file system whose top folder belongs to the training, as on a volume on which a person has run `chown`. A
+/// folder with the runner's name leads elsewhere.
 fn adopted(scene: &Scene) {
     let folder = scene.file("adopted", "");
     fs::remove_file(&folder).unwrap();
@@ -40,7 +40,7 @@ fn adopted(scene: &Scene) {
     scene.volume.hold(&image);
 }
 
-/// Files of root's that the training may name.
+/// Makes files of root that the training may name.
 fn put_bait(scene: &Scene) {
     fs::set_permissions(scene.probe(""), fs::Permissions::from_mode(0o755)).unwrap();
     fs::create_dir(scene.probe("folder")).unwrap();
@@ -62,7 +62,7 @@ fn assert_bait_is_whole(scene: &Scene, log: &str) {
     assert_eq!((fs::read_dir(scene.probe("folder")).unwrap().count(), owner("folder")), (0, 0), "{log}");
 }
 
-/// Neither the bucket nor the volume, nor what the control plane is sent, has what is root's.
+/// Asserts that neither the bucket nor the volume nor a request to the control plane contains what only root may read.
 fn assert_nothing_leaks(scene: &Scene, log: &str) {
     let holds = |bytes: &[u8], text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
     for (key, bytes) in &scene.services.seen().objects {
@@ -76,7 +76,7 @@ fn assert_nothing_leaks(scene: &Scene, log: &str) {
     assert!(!requests.contains("rootsecret") && !requests.contains("424242"), "{requests}");
 }
 
-/// Two attempts, of which the first is interrupted.
+/// Runs two attempts, of which the first is interrupted.
 async fn is_harmless(user: &str, metrics: &str, finished: &str, is_adopted: bool) {
     let parameters = json!({ "metrics": metrics, "finished": finished, "seconds": 3 });
     let Some(mut scene) = Scene::make(&parameters) else { return };
@@ -91,7 +91,7 @@ async fn is_harmless(user: &str, metrics: &str, finished: &str, is_adopted: bool
     until("the first container waits", &first, || !scene.services.invocations("access").is_empty()).await;
     scene.volume.attach();
     until("a report", &first, || scene.has_sealed("step-1")).await;
-    // The attacks meet ten rounds of the seal.
+    // During this time the seal runs ten times, and the attacks go on.
     tokio::time::sleep(std::time::Duration::from_secs(2)).await;
     scene.services.announce(Some(15));
     let first = first.outcome().await;

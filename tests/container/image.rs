@@ -1,4 +1,4 @@
-//! The image: a Debian with Python and nothing else, made once from Debian's packages.
+//! Makes the image once from Debian's packages: a Debian with Python and nothing else.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -10,11 +10,11 @@ use spotsweep_tests::local::Binaries;
 
 use crate::network::Network;
 
-/// What the test runs.
+/// Programs that the test runs.
 const PROGRAMS: [&str; 9] =
     ["runc", "mmdebstrap", "ip", "iptables", "ip6tables", "nsenter", "losetup", "e2fsck", "python3"];
 
-/// What this machine lacks for real containers; `None` where nothing is missing.
+/// What this machine lacks for real containers. `None` if nothing is missing.
 fn missing() -> Option<Missing> {
     root().or_else(|| programs(&PROGRAMS)).or_else(|| {
         let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
@@ -26,7 +26,7 @@ fn missing() -> Option<Missing> {
     })
 }
 
-/// The root file system, which is never written to; `None` where this machine has no containers for us.
+/// The root file system, which is never written to. `None` if this machine cannot run containers.
 pub(crate) fn image() -> Option<&'static Path> {
     static MISSING: OnceLock<Option<Missing>> = OnceLock::new();
     static MADE: OnceLock<PathBuf> = OnceLock::new();
@@ -34,7 +34,7 @@ pub(crate) fn image() -> Option<&'static Path> {
 }
 
 fn make() -> PathBuf {
-    // The runner is linked with this system's C library: the image has the same.
+    // The runner is linked with this system's C library, so the image must have the same.
     let system = fs::read_to_string("/etc/os-release").unwrap();
     let named = system.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME="));
     let release = named.unwrap_or("stable").trim_matches('"');

@@ -1,4 +1,4 @@
-//! Containers that are killed, as when an instance dies or the grace of ECS is over.
+//! Kills containers, as when an instance is lost or the grace of ECS ends.
 
 use std::fs;
 
@@ -7,29 +7,29 @@ use serde_json::json;
 use crate::container::Container;
 use crate::scene::{Scene, until};
 
-/// How far the attempt has come.
+/// Stage of the attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// Has its trial, waits for the volume.
+    /// It has claimed its trial, and waits for the volume.
     BeforeMount,
     /// A file system is being made.
     HalfFormatted,
-    /// The volume has a file system, and is not mounted.
+    /// The volume has a file system, but is not mounted.
     Formatted,
-    /// The volume is mounted; nothing is trained yet.
+    /// The volume is mounted, and the training has not started.
     Mounted,
     /// A checkpoint is sealed.
     Training,
-    /// Under notice, the training has saved and still runs; what it has saved is sealed.
+    /// Under notice, the training has saved and still runs. What it has saved is sealed.
     Grace,
-    /// The training has ended; the runner seals and unmounts.
+    /// The training has ended. The runner seals and unmounts.
     Sealing,
-    /// The volume is unmounted, the trial not yet released.
+    /// The volume is unmounted, and the trial is not released yet.
     Unmounted,
 }
 
 impl Stage {
-    /// Leads the attempt to this stage.
+    /// Runs the attempt to this stage.
     async fn reach(self, scene: &mut Scene, container: &Container) {
         let asked = |scene: &Scene, kind: &str| !scene.services.invocations(kind).is_empty();
         until("the claim", container, || asked(scene, "access")).await;
@@ -67,7 +67,7 @@ impl Stage {
         }
     }
 
-    /// The step that the next attempt starts after.
+    /// The step after which the next attempt starts.
     fn kept(self) -> u64 {
         match self {
             Self::BeforeMount | Self::HalfFormatted | Self::Formatted | Self::Mounted => 0,
@@ -85,7 +85,7 @@ enum Dies {
     Instance,
 }
 
-/// Has an attempt die at each of these stages; the next one goes on from what it has left.
+/// Kills an attempt at each of these stages. The next one goes on from what it has left.
 async fn killed(stages: &[Stage], dies: Dies) {
     for stage in stages {
         let parameters = json!({ "steps": 30, "waits": "14", "linger": if *stage == Stage::Grace { 600 } else { 0 } });

@@ -30,7 +30,7 @@ use crate::scene::{Scene, until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_trial_goes_from_container_to_container() {
-    // Each step is between two checkpoints, so only the state that is saved on SIGTERM holds it.
+    // Each of these steps is between two checkpoints, so only the state that is saved on SIGTERM contains it.
     let parameters = json!({ "steps": 30, "waits": "14,25", "linger": 0 });
     let Some(mut scene) = Scene::make(&parameters) else { return };
     let first = scene.start(1, &[]);
@@ -52,7 +52,7 @@ async fn a_trial_goes_from_container_to_container() {
     });
     assert_eq!(found, expected);
 
-    // As ECS stops a container.
+    // From here on ECS stops the container, without a notice.
     scene.services.announce(None);
     scene.volume.attach();
     let second = scene.start(2, &[]);
@@ -90,7 +90,7 @@ async fn a_link_that_lags_leads_to_no_other_volume() {
     scene.volume.check().unwrap();
 }
 
-/// Takes the volume from a container that ends in order, while it still waits for the answer to its release. Returns
+/// Detaches the volume from a container that ends in order, while it still waits for the answer to its release. Returns
 /// what it has printed.
 async fn interrupted(scene: &mut Scene, container: Container, newest: &str) -> String {
     scene.services.hold(Some("release"));
@@ -107,7 +107,7 @@ async fn interrupted(scene: &mut Scene, container: Container, newest: &str) -> S
     ended.stdout
 }
 
-/// The template, and what of it the container of these tests is made of.
+/// Compares the template with the configuration of these tests' containers.
 #[test]
 fn the_container_is_what_the_job_definition_asks_for() {
     let template = include_str!("../../infra/compute.yaml");

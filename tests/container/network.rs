@@ -1,4 +1,5 @@
-//! The instance's network, in a namespace of the test's own, and behind a link another one for what is not on it.
+//! Makes the instance's network in a namespace of the test's own, and another namespace, behind a link, for what is not
+//! on the instance.
 
 use std::fs::{self, File};
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
@@ -9,21 +10,21 @@ use std::process::{Command, Stdio};
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-/// The instance's metadata service, which is not on the instance.
+/// Address of the metadata service, which is not on the instance.
 pub(crate) const METADATA: Ipv4Addr = Ipv4Addr::new(169, 254, 169, 254);
-/// The ECS agent's on the instance, which hands out task credentials.
+/// Address of the ECS agent on the instance, which returns task credentials.
 pub(crate) const AGENT: Ipv4Addr = Ipv4Addr::new(169, 254, 170, 2);
-/// Where the names of AWS's public endpoints lead: an address for documentation (RFC 5737).
+/// Address to which the names of AWS's public endpoints lead. It is for documentation (RFC 5737).
 pub(crate) const PUBLIC: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 1);
 
-/// Gone when dropped.
+/// The namespaces. Dropping this removes them.
 pub(crate) struct Network {
     instance: Namespace,
     outside: Namespace,
 }
 
 impl Network {
-    /// Makes the namespaces, the link between them, and the addresses; nothing else is reached.
+    /// Makes the namespaces, the link between them, and the addresses. Nothing else can be reached.
     pub(crate) fn make(name: &str) -> Result<Self, String> {
         let network =
             Self { instance: Namespace::make(format!("{name}-i"))?, outside: Namespace::make(format!("{name}-o"))? };
@@ -46,19 +47,19 @@ impl Network {
         if address == AGENT { &self.instance } else { &self.outside }
     }
 
-    /// The instance's, for whatever is to run on it.
+    /// Path of the instance's namespace, for processes that run in it.
     pub(crate) fn path(&self) -> PathBuf {
         self.instance.path()
     }
 
-    /// Does what an instance does at its boot: the script is that of the launch template, on a root file system in `folder`.
+    /// Runs the launch template's script as an instance does at its boot, on a root file system in `folder`.
     pub(crate) fn boot(&self, folder: &Path) {
         let template = include_str!("../../infra/compute.yaml");
         let (_, script) = template.split_once("#cloud-boothook\n").unwrap();
         let (script, _) = script.split_once("--==SPOTSWEEP==--").unwrap();
         let programs = folder.join("programs");
         fs::create_dir(&programs).unwrap();
-        // The script stops the ECS agent where it fails: this machine's services stay as they are.
+        // The script stops the ECS agent if it fails. With this, no service of this machine is stopped.
         symlink("/bin/true", programs.join("systemctl")).unwrap();
         let script_file = folder.join("boothook");
         fs::write(&script_file, script.lines().map(|line| format!("{}\n", line.trim_start())).collect::<String>())
@@ -75,10 +76,11 @@ impl Network {
         assert!(booted.status.success(), "the boot script: {}", String::from_utf8_lossy(&booted.stderr));
     }
 
-    /// A socket that listens in the address's namespace. It can be used outside of it: a socket stays where it was made.
+    /// A socket that listens in the address's namespace. It can be used outside of it, because a socket stays in the
+    /// namespace in which it was made.
     pub(crate) fn listen(&self, address: Ipv4Addr, port: u16) -> TcpListener {
         let namespace = File::open(self.holding(address).path()).unwrap();
-        // The namespace is changed for one thread, which ends with this.
+        // The namespace is changed for one thread, which ends afterwards.
         let listening = std::thread::spawn(move || {
             move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
             TcpListener::bind((IpAddr::V4(address), port)).unwrap()
@@ -89,7 +91,7 @@ impl Network {
     }
 }
 
-/// Gone when dropped, with its links.
+/// A namespace. Dropping it removes it and its links.
 struct Namespace {
     name: String,
 }

@@ -1,4 +1,4 @@
-//! One trial's volume and the services around it, for one container after the other.
+//! One trial's volume and the services around it, for several containers one after the other.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -19,19 +19,19 @@ use crate::network::Network;
 use crate::services::{CONTAINER, CREDENTIALS, Services};
 use crate::volume::Volume;
 
-/// The training's command, as a W&B config has it, unless a test has another one.
+/// The training's command as a W&B config has it. Some tests have another one.
 const COMMAND: &[&str] = &["python3", "/train.py", "${args}"];
-/// What is shorter than on AWS.
+/// Times that are shorter than on AWS.
 const PAUSES: [(&str, &str); 3] =
     [("SPOTSWEEP_REPORT_SECONDS", "0.1"), ("SPOTSWEEP_SEAL_SECONDS", "0.2"), ("SPOTSWEEP_IMDS_POLL_SECONDS", "0.1")];
 
-/// Everything in it is gone when this is dropped, in this order.
+/// A trial with its surroundings. Dropping this removes its parts in this order.
 pub(crate) struct Scene {
     pub(crate) volume: Volume,
     pub(crate) services: Services,
     pub(crate) gpus: Gpus,
     pub(crate) command: &'static [&'static str],
-    /// Variables of the containers in addition to a job's, or in their place.
+    /// Variables of the containers that are added to a job's, or replace them.
     pub(crate) variables: Vec<(&'static str, String)>,
     network: Network,
     name: String,
@@ -40,7 +40,7 @@ pub(crate) struct Scene {
 }
 
 impl Scene {
-    /// For a trial with these parameters; `None` where there are no containers here.
+    /// Makes a trial with these parameters. `None` if this machine cannot run containers.
     pub(crate) fn make(parameters: &Value) -> Option<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let image = image()?;
@@ -90,7 +90,7 @@ impl Scene {
         })
     }
 
-    /// Has the next attempt, on another instance, go on after `step` and come to the end.
+    /// Runs the next attempt on another instance, and asserts that it goes on after `step` and ends.
     pub(crate) async fn finish(&mut self, attempt: u32, step: u64) {
         self.services.hold(None);
         self.services.announce(None);
@@ -109,7 +109,7 @@ impl Scene {
         self.volume.check().unwrap();
     }
 
-    /// Neither the volume nor anything of a container is mounted on this machine.
+    /// Asserts that neither the volume nor anything of a container is mounted on this machine.
     pub(crate) fn assert_nothing_is_left(&self) {
         let device = self.volume.device_number();
         let folder = self.folder.path().to_str().unwrap();
@@ -118,7 +118,7 @@ impl Scene {
         assert_eq!(mounts.lines().filter(left).collect::<Vec<_>>(), [] as [&str; 0]);
     }
 
-    /// Whether the control plane knows that so many steps are trained.
+    /// Whether the control plane has a report of so many steps.
     pub(crate) fn has_trained(&self, steps: u64) -> bool {
         self.reports(|report| report["metrics"]["sum"]["step"].as_f64() == Some(steps as f64))
     }
@@ -135,14 +135,14 @@ impl Scene {
         self.services.invocations("report").iter().any(is_so)
     }
 
-    /// What was asked of `trial-claim`, but for reports.
+    /// Kinds of the requests to `trial-claim`, except for reports.
     pub(crate) fn kinds(&self) -> Vec<String> {
         let seen = self.services.seen();
         let kinds = seen.invocations.iter().map(|call| call["request"].as_str().unwrap().to_owned());
         kinds.filter(|kind| kind != "report").collect()
     }
 
-    /// A program for containers.
+    /// Writes a program for containers.
     pub(crate) fn file(&self, name: &str, text: &str) -> PathBuf {
         let path = self.folder.path().join(name);
         fs::write(&path, text).unwrap();
@@ -150,20 +150,21 @@ impl Scene {
         path
     }
 
-    /// A file in a folder that the containers share with the test.
+    /// Path of a file in a folder that the containers share with the test.
     pub(crate) fn probe(&self, name: &str) -> PathBuf {
         self.folder.path().join("probe").join(name)
     }
 }
 
-/// From Docker, the ECS agent, AWS Batch, the job definition and `sweep-upload`. None names a region or an endpoint.
+/// The variables of Docker, the ECS agent, AWS Batch, the job definition and `sweep-upload`. None names a region or an
+/// endpoint.
 fn environment(attempt: u32) -> Vec<(&'static str, String)> {
     let metadata = format!("http://169.254.170.2{CONTAINER}");
     let mut environment: Vec<_> = [
         ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"),
         ("HOSTNAME", "ip-10-0-1-23"),
         ("HOME", "/root"),
-        // Of today's image; the agent's own value is not seen (fact 57).
+        // This is the value of today's image. The agent's own value is not visible (fact 57).
         ("NVIDIA_VISIBLE_DEVICES", "void"),
         ("AWS_EXECUTION_ENV", "AWS_ECS_EC2"),
         ("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", CREDENTIALS),

@@ -1,5 +1,5 @@
-//! The services around a job, at their own addresses and names: the instance's metadata, the ECS agent's credentials,
-//! and Lambda and S3 over TLS under the names of their regional endpoints.
+//! The services around a job, with their own addresses and names: the instance's metadata, the ECS agent's credentials,
+//! and Lambda and S3 over TLS with the names of their regional endpoints.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,48 +17,48 @@ use tokio::task::JoinHandle;
 
 use crate::network::{AGENT, METADATA, Network, PUBLIC};
 
-/// The instance's region, which only the metadata service says.
+/// The instance's region, which only the metadata service returns.
 const REGION: &str = "eu-central-1";
-/// Where the ECS agent has the task's credentials.
+/// Path of the task's credentials at the ECS agent.
 pub(crate) const CREDENTIALS: &str = "/v2/credentials/9c1b7a52-2f6e-4f43-8f0a-5a8b6d3c2e11";
-/// Where it says which container this is.
+/// Path at which the ECS agent describes the container.
 pub(crate) const CONTAINER: &str = "/v4/0f1e2d3c-4b5a-4978-8675-a4b3c2d1e0f9";
 const TASK_ARN: &str = "arn:aws:ecs:eu-central-1:123456789012:task/spotsweep_Batch_1/0f1e2d3c4b5a49788675a4b3c2d1e0f9";
 const TOKEN: &str = "a-token-of-IMDSv2";
-/// Key ids: of the task's role, and of what `trial-claim` issues.
+/// Key ids of the task's role, and of the credentials that `trial-claim` issues.
 const TASK: &str = "AKIDOFTHETASK";
 const ISSUED: &str = "AKIDOFTHETRIAL";
 const BUCKET: &str = "a-bucket";
 const OUTPUTS: &str = "results/s-1/trials/0/";
 
-/// What has been asked and told.
+/// The requests so far, and the answers to them.
 #[derive(Default)]
 pub(crate) struct Seen {
     /// Requests to `trial-claim`.
     pub(crate) invocations: Vec<Value>,
-    /// By key.
+    /// The objects in the bucket, by key.
     pub(crate) objects: BTreeMap<String, Vec<u8>>,
-    /// What a service has refused, and why.
+    /// Requests that a service has refused, and why.
     pub(crate) refused: Vec<String>,
-    /// When EC2 takes the instance.
+    /// The announced interruption of the instance.
     interruption: Option<String>,
 }
 
 struct Server {
     /// The trial's parameters, as in `trials.jsonl`.
     parameters: String,
-    /// The id of its volume.
+    /// Id of the trial's volume.
     volume: String,
     seen: Mutex<Seen>,
-    /// The kind of request to `trial-claim` that is not answered.
+    /// The kind of request to `trial-claim` that is not answered now.
     held: watch::Sender<Option<&'static str>>,
 }
 
-/// Gone when dropped.
+/// The running services. Dropping this stops them.
 pub(crate) struct Services {
     server: Arc<Server>,
     serving: Vec<JoinHandle<()>>,
-    /// A bundle of certificates that has theirs.
+    /// A bundle of certificates with which they are trusted.
     pub(crate) roots: PathBuf,
 }
 
@@ -69,7 +69,7 @@ impl Drop for Services {
 }
 
 impl Services {
-    /// Starts them for a trial with these parameters.
+    /// Starts the services for a trial with these parameters.
     pub(crate) fn start(network: &Network, folder: &Path, volume: &str, parameters: &Value) -> Self {
         let parameters = json!({ "index": 0, "parameters": parameters }).to_string();
         let server = Arc::new(Server {
@@ -96,7 +96,7 @@ impl Services {
         Self { server, serving, roots: identity.roots }
     }
 
-    /// Lines for a container's `/etc/hosts`, in the place of DNS.
+    /// Lines for a container's `/etc/hosts`, in place of DNS.
     pub(crate) fn host_lines() -> String {
         hosts().map(|host| format!("{PUBLIC} {host}\n")).concat()
     }
@@ -110,12 +110,13 @@ impl Services {
         self.seen().invocations.iter().filter(|call| call["request"] == kind).cloned().collect()
     }
 
-    /// Leaves requests of this kind unanswered, until told otherwise.
+    /// Leaves requests of this kind unanswered, until this is called again.
     pub(crate) fn hold(&self, kind: Option<&'static str>) {
         self.server.held.send_replace(kind);
     }
 
-    /// Has the metadata service announce the instance's end, in so many seconds; `None` is another instance.
+    /// Makes the metadata service announce the instance's end in so many seconds. `None` stands for another instance
+    /// without a notice.
     pub(crate) fn announce(&self, seconds: Option<i64>) {
         let at = seconds.map(|seconds| jiff::Timestamp::now() + jiff::SignedDuration::from_secs(seconds));
         self.seen().interruption =
@@ -129,7 +130,7 @@ impl Services {
     }
 }
 
-/// The regional endpoints, as the SDK derives them: S3 has a name per bucket.
+/// The regional endpoints, as the SDK derives them. S3 has a name for each bucket.
 fn hosts() -> [String; 2] {
     [format!("lambda.{REGION}.amazonaws.com"), format!("{BUCKET}.s3.{REGION}.amazonaws.com")]
 }
@@ -144,7 +145,7 @@ async fn ask_metadata(
         return reply(200, &[("x-aws-ec2-metadata-token-ttl-seconds", "21600")], TOKEN);
     }
     if headers.get("x-aws-ec2-metadata-token").is_none_or(|token| token != TOKEN) {
-        // The launch template asks for version 2 of the service.
+        // The launch template requires version 2 of the service.
         return server.refuse(401, format!("{method} {uri} without a token"));
     }
     let said = match uri.path().strip_prefix("/latest/meta-data/") {
@@ -219,7 +220,7 @@ impl Server {
         reply(status, &[], "")
     }
 
-    /// `trial-claim` for a trial whose volume was made empty. Grants and takes everything.
+    /// `trial-claim` for a trial with an empty new volume. It grants and accepts everything.
     async fn invoke(&self, request: Value) -> Response<Body> {
         let kind = request["request"].as_str().unwrap().to_owned();
         let is_known = request["task"] == json!({ "arn": TASK_ARN, "container": "default" });
@@ -228,14 +229,14 @@ impl Server {
             seen.invocations.push(request);
             !seen.invocations.iter().any(|call| call["request"] == "mounted")
         };
-        // Its sender is this server's: it is there as long as this request.
+        // The sender belongs to this server, which lives as long as this request.
         let _ = self.held.subscribe().wait_for(|held| *held != Some(kind.as_str())).await;
         let answer = match kind.as_str() {
             "claim" => json!({ "granted": {
                 "parameters": { "bucket": BUCKET, "key": "results/s-1/trials.jsonl", "first_byte": 0, "last_byte": self.parameters.len() - 1 },
                 "outputs": { "bucket": BUCKET, "prefix": OUTPUTS },
                 "workspace": { "volume": self.volume, "device": "/dev/sdf", "blank": is_blank },
-                // As ECS says it of the task.
+                // This is how ECS describes the task.
                 "gpus": is_known.then_some(["GPU-own"]),
             } }),
             "access" => json!({ "access": {

@@ -1,4 +1,4 @@
-//! What people put around their training: process 1 of the container is the runner, and all others are below it.
+//! Runs what people put around their training. Process 1 of the container is the runner, and all others are below it.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,8 @@ const LAUNCHER: &[&str] = &[
     "${args}",
 ];
 
-/// The attempt after a notice goes on from `newest`. Nothing is left of either in the container or on the volume.
+/// The attempt after a notice goes on from `newest`. Nothing of either attempt is left in the container or on the
+/// volume.
 async fn goes_on(command: &'static [&'static str], parameters: &Value, newest: u64) {
     let Some(mut scene) = Scene::make(parameters) else { return };
     scene.command = command;

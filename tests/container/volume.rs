@@ -1,4 +1,4 @@
-//! An EBS volume as an instance on Nitro has it: a block device that comes and goes while containers run.
+//! An EBS volume as an instance on Nitro has it: a block device that appears and disappears while containers run.
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
@@ -10,27 +10,27 @@ use std::time::Duration;
 use rustix::fs::{Mode, OFlags, open};
 use tokio::time::{Instant, sleep};
 
-/// Where udev puts links to EBS volumes (fact 27); this machine's udev makes none for loop devices.
+/// The folder in which udev puts links to EBS volumes (fact 27). This machine's udev makes none for loop devices.
 const BY_ID: &str = "/dev/disk/by-id";
 const BYTES: u64 = 64 << 20;
-/// How long a device may be held after its last user has ended: kernel threads let go of it a moment later.
+/// How long a device may stay in use after its last user has ended, because kernel threads release it later.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Takes a loop device away; the number is `LOOP_CTL_REMOVE` (linux/loop.h).
+/// Removes a loop device. The number is `LOOP_CTL_REMOVE` (linux/loop.h).
 const REMOVE: &str = "import fcntl, sys; fcntl.ioctl(open('/dev/loop-control'), 0x4C81, int(sys.argv[1]))";
 
-/// Its bytes, and while it is attached its device.
+/// A volume's bytes, and its device while it is attached.
 pub(crate) struct Volume {
     /// `vol-…`
     pub(crate) id: String,
     image: PathBuf,
     link: PathBuf,
-    /// The instance's disks as the kernel lists them: of loop devices it lists no serial numbers.
+    /// The instance's disks as the kernel lists them. It lists no serial numbers of loop devices.
     list: PathBuf,
     attached: Option<u32>,
 }
 
 impl Volume {
-    /// A new one, all zeros, in `folder`.
+    /// Makes a new volume of zeros in `folder`.
     pub(crate) fn create(folder: &Path, id: String) -> Self {
         let image = folder.join("volume");
         File::create(&image).unwrap().set_len(BYTES).unwrap();
@@ -40,22 +40,22 @@ impl Volume {
         Self { id, image, link, list, attached: None }
     }
 
-    /// What a container has at `/sys/class/block`.
+    /// The folder that a container has at `/sys/class/block`.
     pub(crate) fn list(&self) -> &Path {
         &self.list
     }
 
-    /// Makes it appear, under a device number that was not there before.
+    /// Attaches the volume. Its device number was not used before.
     pub(crate) fn attach(&mut self) {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        // Far from the numbers that others are given, and other ones than in a test that runs beside this.
+        // The number is far from those that others get, and differs from those of tests that run at the same time.
         let number = 1000 + std::process::id() % 4096 * 64 + NEXT.fetch_add(1, Ordering::Relaxed) % 64;
         assert!(!device(number).exists(), "{} is there before it is attached", device(number).display());
         let made = Command::new("losetup").arg(device(number)).arg(&self.image).output().unwrap();
         assert!(made.status.success(), "losetup: {}", String::from_utf8_lossy(&made.stderr));
         self.attached = Some(number);
         fs::create_dir_all(BY_ID).unwrap();
-        // Where a link is there already, it lags behind.
+        // If there is a link already, it leads to another device.
         let _ = symlink(format!("../../loop{number}"), &self.link);
         let listed = self.list.join(format!("loop{number}"));
         fs::create_dir_all(listed.join("device")).unwrap();
@@ -63,7 +63,7 @@ impl Volume {
         fs::write(listed.join("dev"), format!("7:{number}\n")).unwrap();
     }
 
-    /// Has the link of this volume lead to another one's device, and that one be on the same instance.
+    /// Makes the link of this volume lead to another volume's device, which is on the same instance.
     pub(crate) fn lag_behind(&self, other: &Volume) {
         symlink(format!("../../loop{}", other.number()), &self.link).unwrap();
         let name = format!("loop{}", other.number());
@@ -72,17 +72,17 @@ impl Volume {
         assert!(copied.success());
     }
 
-    /// Its bytes.
+    /// Path of the file with its bytes.
     pub(crate) fn image(&self) -> &Path {
         &self.image
     }
 
-    /// The number under which it is attached.
+    /// Number of the loop device to which it is attached.
     pub(crate) fn number(&self) -> u32 {
         self.attached.unwrap()
     }
 
-    /// Its device as `/proc/self/mountinfo` has it.
+    /// Its device number as in `/proc/self/mountinfo`.
     pub(crate) fn device_number(&self) -> Option<String> {
         // Loop devices are block devices of major number 7 (Documentation/admin-guide/devices.txt).
         self.attached.map(|number| format!(" 7:{number} "))
@@ -93,7 +93,7 @@ impl Volume {
         open(device(self.number()), OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC, Mode::empty()).is_ok()
     }
 
-    /// Takes the device away; an error where something still has it open or mounted.
+    /// Detaches the volume. Fails if something still has the device open or mounted.
     pub(crate) async fn detach(&mut self) -> Result<(), String> {
         let Some(number) = self.attached.take() else { return Ok(()) };
         let until = Instant::now() + PATIENCE;
@@ -112,19 +112,19 @@ impl Volume {
         Ok(())
     }
 
-    /// What the kernel has written to it until now: what is still in memory is not among it.
+    /// A copy of what the kernel has written to it until now, without what is still in memory.
     pub(crate) fn written(&self) -> PathBuf {
         let copy = self.image.with_extension("written");
         fs::copy(&self.image, &copy).unwrap();
         copy
     }
 
-    /// Has it hold the bytes of a file.
+    /// Replaces its bytes by those of a file.
     pub(crate) fn hold(&self, bytes: &Path) {
         fs::copy(bytes, &self.image).unwrap();
     }
 
-    /// Checks its file system, after the journal was replayed as a mount would; an error where anything is wrong.
+    /// Replays the journal as a mount would, and checks the file system. Fails if anything is wrong.
     pub(crate) fn check(&self) -> Result<(), String> {
         let checked = Command::new("e2fsck").args(["-p"]).arg(&self.image).output().unwrap();
         let again = Command::new("e2fsck").args(["-f", "-n"]).arg(&self.image).output().unwrap();
@@ -141,7 +141,7 @@ impl Drop for Volume {
             }
             let _ = fs::remove_file(&self.link);
         }
-        // Only where nothing else is in there.
+        // This removes the folders only if nothing else is in them.
         let _ = fs::remove_dir(BY_ID).and_then(|()| fs::remove_dir("/dev/disk"));
     }
 }
@@ -151,7 +151,7 @@ fn device(number: u32) -> PathBuf {
 }
 
 fn remove(number: u32) -> Result<(), String> {
-    // While it is mounted this only makes the kernel detach it after the last use; the next step then fails.
+    // While the device is mounted, this only makes the kernel detach it after the last use. The next step fails then.
     let _ = Command::new("losetup").arg("--detach").arg(device(number)).output();
     let removed = Command::new("python3").args(["-c", REMOVE, &number.to_string()]).output().unwrap();
     let problem = || String::from_utf8_lossy(&removed.stderr).lines().last().unwrap_or_default().to_owned();

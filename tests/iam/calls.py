@@ -50,7 +50,7 @@ def is_gone(exchange):
 
 def was_denied(exchange):
     answer = exchange.answer
-    told = answer.get("body", "") + answer["headers"].get("x-amzn-errortype", "")
+    text = answer.get("body", "") + answer["headers"].get("x-amzn-errortype", "")
     if exchange.request["method"] == "HEAD":
         return answer["status"] == 403
-    return answer["status"] in (400, 403) and any(code in told for code in DENIED)
+    return answer["status"] in (400, 403) and any(code in text for code in DENIED)

@@ -21,8 +21,8 @@ def decision(call, of=None):
 
 def exchange(service, body, session=SESSION, template=None, status=200, answer="{}", target="", tags=()):
     request = {"method": "POST", "path": "/", "query": "", "headers": {"x-amz-target": target}, "body": body, "tags": dict(tags)}
-    told = {"status": status, "headers": {}, "body": answer}
-    return calls.record.Exchange(service, request, told, session, service == "ec2", template)
+    response = {"status": status, "headers": {}, "body": answer}
+    return calls.record.Exchange(service, request, response, session, service == "ec2", template)
 
 
 def deleting(tags, **more):

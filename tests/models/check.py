@@ -1,4 +1,4 @@
-"""Holds recorded requests and the emulator's answers against botocore's service models.
+"""Compares recorded requests and the emulator's answers with botocore's service models.
 
     python check.py FOLDER
 
@@ -17,7 +17,7 @@ import answered
 import record
 import rules
 
-# Of one problem in many members of a list one is told.
+# If many members of a list have the same problem, it is reported once.
 NUMBER = re.compile(r"\[\d+\]")
 
 

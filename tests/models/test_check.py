@@ -18,8 +18,8 @@ ROLE = record.Session("ReconcileRole", "reconcile")
 
 def exchange(service, body="", path="/", method="POST", query="", headers=None, status=200, answer="{}", session=None, **more):
     request = {"method": method, "path": path, "query": query, "headers": headers or {}, "body": body}
-    told = {"status": status, "headers": more, "body": answer}
-    return record.Exchange(service, request, told, session, is_emulator=service in ("batch", "ec2", "ecs", "logs"))
+    response = {"status": status, "headers": more, "body": answer}
+    return record.Exchange(service, request, response, session, is_emulator=service in ("batch", "ec2", "ecs", "logs"))
 
 
 def batch(action, request, **more):

@@ -1,5 +1,5 @@
-//! `spotsweep acceptance`: interrupts four trials of its own on a real account, and compares what happens with what
-//! this product assumes of AWS.
+//! `spotsweep acceptance`: runs four trials of its own on a real account, interrupts two of their instances, and compares
+//! what happens with what this product assumes of AWS.
 
 mod access;
 mod chaos;

@@ -151,18 +151,18 @@ pub(super) async fn whole_sweep(mut found: Found) -> Result<(), Failure> {
 /// Waits until all parts of the sweep are submitted, because later parts would go on.
 async fn submitted(found: &mut Found) -> Result<(), Failure> {
     let deadline = Instant::now() + SUBMISSION_DEADLINE;
-    let mut is_told = false;
+    let mut is_noted = false;
     while found.sweep.stage.is_upload() {
         if Instant::now() >= deadline {
             let stage = found.sweep.stage.name();
             return Err(Failure::new(format!("the sweep is still {stage}: nothing was cancelled; try again later")));
         }
-        if !is_told {
+        if !is_noted {
             out::note(format_args!(
                 "the sweep is {}; waiting until all of it is submitted …",
                 found.sweep.stage.name()
             ));
-            is_told = true;
+            is_noted = true;
         }
         sleep(POLL).await;
         found.refresh().await?;

@@ -101,7 +101,7 @@ impl Wish<'_> {
     /// Prints the log as it grows, from attempt to attempt.
     async fn follow(&self) -> Result<(), Failure> {
         let mut followed = None;
-        let mut is_told = false;
+        let mut is_noted = false;
         loop {
             let trial = self.trial().await?;
             let next = trial.as_ref().map(|trial| self.stream(trial, followed)).transpose()?.flatten();
@@ -116,9 +116,9 @@ impl Wish<'_> {
                     followed = Some(number);
                 }
                 None if trial.is_some_and(|trial| trial.is_over()) => return Ok(()),
-                None if !is_told => {
+                None if !is_noted => {
                     out::note(format_args!("trial {} waits for an instance …", self.index));
-                    is_told = true;
+                    is_noted = true;
                 }
                 None => sleep(POLL).await,
             }

@@ -60,7 +60,7 @@ fn hours(text: &str) -> Result<f64, String> {
 /// Runs the command. The exit code is 0 for a valid file, and 1 for an invalid one.
 pub(crate) async fn run(args: Validate) -> Result<ExitCode, Failure> {
     let read = sweep_file::read(&args.file, "")?;
-    // The bucket is not known, so its part of the upload is empty.
+    // Of the upload only the name can be checked, because the bucket is not known.
     let read = match (dropped::problems_of_name(&args.file), read) {
         (named, read) if named.is_empty() || args.file == Path::new("-") => read,
         (named, Ok(file)) => Err(Rejected { problems: named, warnings: file.warnings }),

@@ -66,7 +66,8 @@ pub fn lines(config: &SdkConfig) -> impl Service + use<> {
     execute::lines(S3Sdk::new(config))
 }
 
-/// Gathers, and publishes with reports drawn by `page`: only who gives it one holds the chart library in its binary.
+/// Gathers, and publishes reports drawn by `page`. Only a function that passes one has the page's scripts and styles in
+/// its binary.
 #[cfg(all(feature = "ec2", feature = "pricing", feature = "s3"))]
 pub fn results(config: &SdkConfig, page: execute::ReportPage) -> impl Service + use<> {
     let region = config.region().map(|region| region.to_string()).unwrap_or_default();

@@ -208,7 +208,7 @@ impl Account {
     }
 }
 
-/// Makes a queue whose jobs never start, because they need more memory than its instances have.
+/// Makes a queue whose jobs never start, because they need more vCPUs than its instances have.
 fn set_up(emulator: &Emulator) -> Result<(), Box<dyn std::error::Error>> {
     let environment = json!({ "computeEnvironmentName": "spot", "type": "MANAGED", "computeResources": {
         "type": "SPOT", "instanceRole": "ecsInstanceRole", "minvCpus": 0, "maxvCpus": 2, "instanceTypes": ["c7i.large"],

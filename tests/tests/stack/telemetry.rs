@@ -58,7 +58,7 @@ async fn a_trials_life_is_logged_and_counted_once() {
         // The time must be as in RFC 3339, because Lambda takes the level for INFO otherwise.
         assert!(line["timestamp"].as_str().unwrap().parse::<jiff::Timestamp>().is_ok(), "{line}");
     }
-    // The first claim on an instance notes that, and its outcome is decided too.
+    // The first claim on an instance takes two steps: the instance is noted, and then the claim is decided.
     assert_eq!((steps["reconcile-due"], steps["trial-job-changed"], steps["trial-claimed"]), (1, 4, 2), "{steps:?}");
     let attempts = |event: &str| -> Vec<(Value, Value)> {
         let of_event = lines.iter().filter(|line| line["span"]["event"] == event);

@@ -70,7 +70,7 @@ pub(super) async fn run(subject: &Subject, max_usd: f64, output: &Path) -> Resul
 /// said which attempt ran there.
 async fn idle(subject: &Subject) -> Result<(), Failure> {
     let deadline = Instant::now() + IDLE_DEADLINE;
-    let mut is_told = false;
+    let mut is_noted = false;
     loop {
         let live = subject.instances().await?;
         let Some(Seen { id, .. }) = live.first() else { return Ok(()) };
@@ -80,9 +80,9 @@ async fn idle(subject: &Subject) -> Result<(), Failure> {
                  minvCpus above 0 always keeps one; set that to 0 for the run"
             )));
         }
-        if !is_told {
+        if !is_noted {
             out::note(format_args!("waiting until Batch has ended {} of an earlier sweep …", names(&live)));
-            is_told = true;
+            is_noted = true;
         }
         sleep(subject.pace.poll).await;
     }

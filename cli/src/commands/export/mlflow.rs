@@ -1,15 +1,15 @@
-//! A sweep as MLflow's file store has it: an experiment's folder with a run a trial.
+//! Writes a sweep as MLflow's file store has it: the folder of an experiment, with a run for each trial.
 //!
 //! ```text
 //! mlruns/<experiment>/meta.yaml
 //! mlruns/<experiment>/<run>/meta.yaml
 //! mlruns/<experiment>/<run>/params/<name>     the value
-//! mlruns/<experiment>/<run>/metrics/<name>    a line a value: milliseconds, value, step
+//! mlruns/<experiment>/<run>/metrics/<name>    a line for each value: milliseconds, value, step
 //! mlruns/<experiment>/<run>/tags/<name>       the value
 //! mlruns/<experiment>/<run>/artifacts/        empty
 //! ```
-//! As `mlflow/store/tracking/file_store.py` of MLflow 2 and 3 reads it. Ids follow from the sweep's, so that the same sweep is the same
-//! experiment everywhere.
+//! `mlflow/store/tracking/file_store.py` of MLflow 2 and 3 reads these files. Ids derive from the sweep's id, so that the
+//! same sweep is the same experiment everywhere.
 
 mod names;
 mod points;

@@ -13,8 +13,8 @@ use spotsweep_protocol::ids::SweepId;
 /// Draws a report as a file of HTML.
 pub type ReportPage = fn(&Report) -> String;
 
-/// Gathers, with the prices of a region, and publishes with reports drawn by `page`: only who gives it one holds the
-/// chart library in its binary.
+/// Gathers with the prices of a region, and publishes reports drawn by `page`. Only a function that passes one has the
+/// page's scripts and styles in its binary.
 pub fn results(s3: impl S3, (ec2, list, region): (impl Ec2, impl Pricing, String), page: ReportPage) -> impl Service {
     Results { s3, prices: PriceSources { ec2, list, region }, page }
 }
