@@ -70,6 +70,8 @@ pub struct Chaos {
     pub refused: f64,
     /// How long the account has as many volumes as it may have, from the first that is asked for.
     pub quota_full: Duration,
+    /// Whether EC2 refuses each initialization rate, to the end of the run: the quota is too low for one.
+    pub refuses_rate: bool,
     /// An EC2 action that is denied, until trouble ends or for so long from its first call.
     pub denied: Option<(&'static str, Option<Duration>)>,
     /// Whether EC2 answers "denied" where a resource is gone.
@@ -128,6 +130,7 @@ impl Chaos {
             without_draining: false,
             refused: 0.0,
             quota_full: Duration::ZERO,
+            refuses_rate: false,
             denied: None,
             gone_is_denied: false,
             unusable_key: false,
@@ -168,6 +171,7 @@ impl Chaos {
             without_draining: true,
             refused: 0.03,
             quota_full: Duration::from_secs(300),
+            refuses_rate: true,
             denied: None,
             gone_is_denied: true,
             unusable_key: false,
@@ -209,6 +213,7 @@ impl Chaos {
             without_draining: share(1.0) >= 0.5,
             refused: share(0.2),
             quota_full: Duration::ZERO,
+            refuses_rate: false,
             denied: None,
             gone_is_denied: share(1.0) >= 0.5,
             unusable_key: false,
@@ -262,6 +267,7 @@ impl Simulation {
         let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         trouble.denied = chaos.denied.iter().map(|(action, most)| ((*action).to_owned(), most.map(ms))).collect();
         trouble.quota_full_ms = ms(chaos.quota_full);
+        trouble.refuse_initialization_rate = chaos.refuses_rate;
         trouble.gone_is_denied = chaos.gone_is_denied;
         trouble.unusable_key = chaos.unusable_key;
         trouble.unnamed_ends = chaos.unnamed;
