@@ -73,7 +73,7 @@ impl Search {
 
     /// Leaves out whole kinds of trouble, and makes the sweep smaller.
     fn simplify(&mut self) {
-        let simpler: [fn(&mut Mixture); 30] = [
+        let simpler: [fn(&mut Mixture); 31] = [
             |mixture| mixture.trials = 1,
             |mixture| mixture.epochs = 2,
             |mixture| mixture.failing_volumes = 0,
@@ -88,6 +88,7 @@ impl Search {
             |mixture| mixture.chaos.doubled = 0.0,
             |mixture| mixture.chaos.killed = 0.0,
             |mixture| mixture.chaos.failed = 0.0,
+            |mixture| mixture.chaos.unsent = 0.0,
             |mixture| mixture.chaos.refused = 0.0,
             |mixture| mixture.chaos.denied = None,
             |mixture| mixture.chaos.quota_full = std::time::Duration::ZERO,

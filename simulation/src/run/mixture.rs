@@ -120,7 +120,9 @@ impl Mixture {
         let habits = mixture.chaos.habits.with_processes(choose);
         let restores = upto(3) == 0;
         let chaos = Chaos { vanishing, late_links, habits, ..mixture.chaos };
-        Self { gpus, restores, chaos, ..mixture }.at_rate(&mut upto)
+        let mixture = Self { gpus, restores, chaos, ..mixture }.at_rate(&mut upto);
+        let unsent = f64::from(upto(3)) / 10.0;
+        Self { chaos: Chaos { unsent, ..mixture.chaos }, ..mixture }
     }
 
     /// Some deployments ask for an initialization rate, which the quota of half of them refuses.
