@@ -50,6 +50,18 @@ mod tests {
     use crate::harness::Harness;
     use crate::invocation::InvocationFault;
 
+    /// A rejection quotes what is wrong, however long that is.
+    #[test]
+    fn a_rejection_fits_into_an_event() {
+        let harness = Harness::new(1);
+        let long = "x".repeat(1 << 20);
+        let event =
+            harness.put("long.yaml", &format!("trials: [{{a: 1}}]\nspotsweep: {{workspace: {{snapshot: {long}}}}}\n"));
+        let answer = harness.invoke(&event).answer.unwrap();
+        assert!(answer.is_ok(), "{answer:?}");
+        assert_eq!(harness.cloud.take_announced().len(), 1);
+    }
+
     /// PutEvents answers 200 where it has taken nothing.
     #[test]
     fn what_the_bus_does_not_take_is_told_again() {
