@@ -11,12 +11,14 @@ mod client;
 mod ec2;
 mod ecs;
 mod injected;
+mod multipart;
 mod others;
 mod s3;
+mod sts;
 
 use jiff::Timestamp;
 use serde_json::json;
-use spotsweep_control_plane::calls::{EventEntry, SpotPriceRow, Wait};
+use spotsweep_control_plane::calls::{CallError, EventEntry, SpotPriceRow, Wait};
 use spotsweep_control_plane::execute::{self, Services};
 use spotsweep_control_plane::handle::Executor;
 use spotsweep_control_plane::results::report::Report;
@@ -28,6 +30,7 @@ use spotsweep_world::ec2::Zone;
 pub use self::batch::retry_strategy;
 use self::client::Client;
 use self::injected::{Misread, WithBug};
+use self::multipart::Uploads;
 use crate::calls::Calls;
 use crate::injected_bug::InjectedBug;
 
@@ -37,6 +40,11 @@ const TOKENS: u128 = 0xc1a1 << 64;
 /// Prices in USD per hour, the same everywhere and always.
 const SPOT_USD: f64 = 0.25;
 const ON_DEMAND_USD: f64 = 1.0;
+
+/// Bytes of an event's source, detail type and detail. AWS has announced 1 MB in January 2026
+/// (<https://aws.amazon.com/blogs/compute/more-room-to-build-serverless-services-now-support-payloads-up-to-1-mb>); in
+/// regions without that it is less (<https://docs.amazonaws.cn/eventbridge/latest/userguide/eb-putevent-size.html>).
+const LARGEST_ENTRY: usize = 256 << 10;
 
 /// The region of the price list.
 const REGION: &str = "us-east-1";
@@ -56,6 +64,8 @@ pub struct Cloud {
     world: Mutex<World>,
     objects: Mutex<BTreeMap<String, Vec<u8>>>,
     announced: Mutex<Vec<EventEntry>>,
+    /// The error code of each entry that is put on the bus, where EventBridge takes none.
+    failing_entries: Mutex<Option<&'static str>>,
     refused: Mutex<Option<u32>>,
     unlisted_for: Mutex<Duration>,
     injected_bug: Mutex<Option<InjectedBug>>,
@@ -63,8 +73,7 @@ pub struct Cloud {
     prices: Mutex<Option<Charged>>,
     /// Whether no object may be read.
     unreadable: AtomicBool,
-    /// Multipart uploads that were begun.
-    uploads: AtomicU64,
+    uploads: Mutex<Uploads>,
     /// How often each action was throttled.
     throttled: Mutex<BTreeMap<&'static str, u32>>,
     /// Claim tokens that were drawn.
@@ -79,12 +88,13 @@ impl Cloud {
             world: Mutex::new(world),
             objects: Mutex::default(),
             announced: Mutex::default(),
+            failing_entries: Mutex::default(),
             refused: Mutex::default(),
             unlisted_for: Mutex::default(),
             injected_bug: Mutex::default(),
             prices: Mutex::default(),
             unreadable: AtomicBool::default(),
-            uploads: AtomicU64::default(),
+            uploads: Mutex::default(),
             throttled: Mutex::default(),
             tokens: AtomicU64::default(),
             calls,
@@ -94,6 +104,11 @@ impl Cloud {
     /// Makes Batch refuse this part of every sweep, as for a definition that was deregistered meanwhile.
     pub fn refuse(&self, part: u32) {
         *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(part);
+    }
+
+    /// From now on PutEvents answers 200 with this error code of its entry, or takes it.
+    pub(crate) fn fail_entries(&self, code: Option<&'static str>) {
+        *self.failing_entries.lock().unwrap_or_else(PoisonError::into_inner) = code;
     }
 
     /// From now on no object may be read.
@@ -202,8 +217,18 @@ impl Cloud {
         refused.zip(JobName::parse(name)).is_some_and(|(part, name)| name.run == Run::Part(part))
     }
 
-    fn announce(&self, entry: EventEntry) {
+    /// Puts an event on the bus, or says why EventBridge has not taken it.
+    fn announce(&self, entry: EventEntry) -> Result<Vec<(String, String)>, CallError> {
+        if entry.source.len() + entry.detail_type.len() + entry.detail.len() > LARGEST_ENTRY {
+            let message = "Total size of the entries in the request is over the limit.".to_owned();
+            return Err(CallError::answered(400, "ValidationException".to_owned(), message));
+        }
+        let failed = *self.failing_entries.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(code) = failed {
+            return Ok(vec![(code.to_owned(), "EventBridge has not taken the entry.".to_owned())]);
+        }
         self.announced.lock().unwrap_or_else(PoisonError::into_inner).push(entry);
+        Ok(Vec::new())
     }
 
     /// Another one each time, as on AWS.

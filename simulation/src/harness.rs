@@ -60,6 +60,8 @@ pub struct Account {
     pub max_vcpus: u32,
     /// GiB of a trial's volume; 0 for none.
     pub workspace_gib: u32,
+    /// MiB/s at which a volume loads its snapshot, where the deployment asks for a rate.
+    pub initialization_rate: Option<u32>,
     /// Pause of a runner that waits for its volume.
     pub poll: Duration,
     /// Trials of a page.
@@ -75,6 +77,7 @@ impl Default for Account {
             instance_type: "c7i.large",
             max_vcpus: 8,
             workspace_gib: 0,
+            initialization_rate: None,
             poll: POLL,
             page_trials: PAGE_TRIALS,
         }
@@ -111,7 +114,7 @@ impl Harness {
             trial_role: "trial".into(),
             defaults: Defaults::default(),
             workspace_gib: account.workspace_gib,
-            initialization_rate: None,
+            initialization_rate: account.initialization_rate,
             poll: account.poll,
             page_trials: account.page_trials,
             lease: LEASE,
@@ -281,6 +284,8 @@ impl Harness {
             | InjectedBug::SignalAll
             | InjectedBug::LoseIds
             | InjectedBug::SkipLookUp
+            | InjectedBug::KeepRate
+            | InjectedBug::TakeOldest
             | InjectedBug::DropPages
             | InjectedBug::TrainOn
             | InjectedBug::AskAgainAndAgain => self.cloud.plant(injected_bug),

@@ -87,13 +87,17 @@ pub enum InjectedBug {
     LoseIds,
     /// Volumes and snapshots are not looked up by their operation.
     SkipLookUp,
+    /// A volume whose initialization rate EC2 refuses is not asked for again without it.
+    KeepRate,
+    /// A volume is looked up by its trial instead of its operation, and the oldest one is taken.
+    TakeOldest,
     /// The last trial of several pages is not read.
     DropPages,
 }
 
 impl InjectedBug {
     /// All of them.
-    pub const ALL: [Self; 43] = [
+    pub const ALL: [Self; 45] = [
         Self::DeleteSourceEarly,
         Self::CopyOldSnapshot,
         Self::MountUnasked,
@@ -136,6 +140,8 @@ impl InjectedBug {
         Self::SignalAll,
         Self::LoseIds,
         Self::SkipLookUp,
+        Self::KeepRate,
+        Self::TakeOldest,
         Self::DropPages,
     ];
 
@@ -188,6 +194,10 @@ impl InjectedBug {
             Self::SignalFirst | Self::SignalAll => &["a training saves at the stop signal"],
             Self::LoseIds => &["nothing stands still"],
             Self::SkipLookUp => &["nothing is left over"],
+            // A trial whose attempts are all used up fails; one of which an attempt still waits goes on.
+            Self::KeepRate => &["every trial has succeeded", "nothing stands still"],
+            // The source of a copy, or a volume that is being deleted, counts as the new volume.
+            Self::TakeOldest => &["what was sealed is held", "every trial has succeeded"],
             Self::DropPages => &["nothing stands still"],
             Self::TakeFirstGpus => &["no GPU is used by two trials at once"],
             Self::TrainOn => &["a trial that is stopped early trains no further"],

@@ -20,6 +20,8 @@ pub struct InvocationFault {
     pub fails_at: Option<usize>,
     /// How far its clock is ahead of the world's, in milliseconds; behind it where negative.
     pub skew_ms: i64,
+    /// The error code with which EventBridge takes none of its events, although it answers 200.
+    pub entry_error: Option<&'static str>,
 }
 
 /// How an invocation went.
@@ -52,6 +54,7 @@ impl Invocation<'_> {
         let Some(future) = &mut self.future else { return };
         let passed = self.invoked.passed;
         harness.calls.fail_next(passed > 0 && self.mishap.fails_at == Some(passed - 1));
+        harness.cloud.fail_entries(self.mishap.entry_error);
         let polled = future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         self.invoked.calls.extend(harness.calls.take());
         harness.calls.take_used(&mut self.invoked.used);

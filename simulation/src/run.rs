@@ -193,6 +193,7 @@ impl Simulation {
             timings: Timings::realistic(),
             zones: zones.map(ToString::to_string).collect(),
             workspace_gib: 20,
+            initialization_rate: mixture.initialization_rate,
             // Shorter pauses try the same again more often, and nothing else.
             poll: Duration::from_secs(20),
             page_trials: mixture.page_trials,

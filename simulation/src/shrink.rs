@@ -73,12 +73,13 @@ impl Search {
 
     /// Leaves out whole kinds of trouble, and makes the sweep smaller.
     fn simplify(&mut self) {
-        let simpler: [fn(&mut Mixture); 29] = [
+        let simpler: [fn(&mut Mixture); 31] = [
             |mixture| mixture.trials = 1,
             |mixture| mixture.epochs = 2,
             |mixture| mixture.failing_volumes = 0,
             |mixture| mixture.failing_snapshots = 0,
             |mixture| mixture.visible_after_seconds = 0,
+            |mixture| (mixture.initialization_rate, mixture.chaos.refuses_rate) = (None, false),
             |mixture| mixture.zones = 1,
             |mixture| mixture.chaos.throttled = 0.0,
             |mixture| mixture.chaos.unlisted = std::time::Duration::ZERO,
@@ -87,6 +88,7 @@ impl Search {
             |mixture| mixture.chaos.doubled = 0.0,
             |mixture| mixture.chaos.killed = 0.0,
             |mixture| mixture.chaos.failed = 0.0,
+            |mixture| mixture.chaos.unsent = 0.0,
             |mixture| mixture.chaos.refused = 0.0,
             |mixture| mixture.chaos.denied = None,
             |mixture| mixture.chaos.quota_full = std::time::Duration::ZERO,

@@ -26,6 +26,10 @@ const MAX_TEXT_CHARS: u32 = 160;
 /// Characters quoted before the column, if the line is cut.
 const LEAD_CHARS: u32 = 40;
 
+/// The most characters of a message and of a help text. Both quote the file, which may have a value of megabytes. The
+/// first problems are put into one event of at most 256 KB, and the warnings into one item of at most 400 KB.
+const MAX_MESSAGE_CHARS: usize = 2000;
+
 /// The mark at which a line is cut.
 const CUT: char = '…';
 
@@ -209,7 +213,7 @@ impl<'a> Report<'a> {
         let (text, width) = self.excerpt(place);
         // A quoted name may have characters that a terminal would interpret, and a URL may have credentials.
         let hide = |text: String| if self.hidden.is_full() { shown(&text) } else { self.secrets.hide(&text) };
-        let visible = |text: String| escaped(&hide(text)).into_owned();
+        let visible = |text: String| brief(&escaped(&hide(text)));
         let (text, message, help) = (masked(&text), visible(message.into()), visible(help.into()));
         Problem { file: self.file.to_owned(), line: place.line, column: place.column, text, width, message, help }
     }
@@ -293,6 +297,13 @@ impl<'a> Report<'a> {
         let lead = if first > 0 { String::from(CUT) } else { String::new() };
         let tail = if is_cut_after { String::from(CUT) } else { String::new() };
         (lead + &kept + &tail, width)
+    }
+}
+
+fn brief(text: &str) -> String {
+    match text.char_indices().nth(MAX_MESSAGE_CHARS) {
+        Some((end, _)) => format!("{}{CUT}", &text[..end]),
+        None => text.to_owned(),
     }
 }
 

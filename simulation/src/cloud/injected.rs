@@ -58,10 +58,38 @@ impl<C> WithBug<'_, C> {
     }
 }
 
+impl<C: Ec2> WithBug<'_, C> {
+    /// The oldest volume of the trial whose operation is looked up, also one that is being deleted.
+    async fn oldest_of_trial(&self, mut wanted: DescribeVolumes) -> Result<Page<Volume>, CallError> {
+        for filter in &mut wanted.filters {
+            // The operation's name begins with its trial's.
+            filter.values = filter
+                .values
+                .iter()
+                .map(|name| match name.rsplit_once('/') {
+                    Some((trial, _operation)) => format!("{trial}/*"),
+                    None => name.clone(),
+                })
+                .collect();
+        }
+        let mut page = self.calls.describe_volumes(wanted).await?;
+        let made_at = |volume: &Volume| self.cloud.world().volume(&volume.id).map(|found| found.created_at);
+        page.items.sort_by_key(made_at);
+        page.items.truncate(1);
+        Ok(page)
+    }
+}
+
 impl<C: Ec2> Ec2 for WithBug<'_, C> {
     async fn create_volume(&self, mut wanted: CreateVolume) -> Result<Volume, CallError> {
         if let Some(from) = &mut wanted.snapshot {
             self.spoil_copy(from, &wanted.tags);
+        }
+        if self.has(InjectedBug::KeepRate) {
+            let is_another_try = wanted.snapshot.is_some() && wanted.initialization_rate.is_none();
+            if is_another_try && self.cloud.world().trouble().refuse_initialization_rate {
+                return Err(CallError::answered(400, "ResourceLimitExceeded".to_owned(), String::new()));
+            }
         }
         self.calls.create_volume(wanted).await
     }
@@ -72,8 +100,11 @@ impl<C: Ec2> Ec2 for WithBug<'_, C> {
                 let _ = self.calls.describe_volumes(wanted.clone()).await;
             }
         }
-        let is_skipped = self.has(InjectedBug::SkipLookUp)
-            && wanted.filters.iter().any(|filter| filter.name.strip_prefix("tag:") == Some(OPERATION_TAG));
+        let is_look_up = wanted.filters.iter().any(|filter| filter.name.strip_prefix("tag:") == Some(OPERATION_TAG));
+        if is_look_up && self.has(InjectedBug::TakeOldest) {
+            return self.oldest_of_trial(wanted).await;
+        }
+        let is_skipped = is_look_up && self.has(InjectedBug::SkipLookUp);
         let found = self.calls.describe_volumes(wanted).await?;
         Ok(if is_skipped { Page { items: Vec::new(), next_token: None } } else { found })
     }

@@ -1,39 +1,24 @@
-//! Calls on services that the World does not have: EventBridge, SNS, STS, the price list. And claim tokens.
+//! Calls on services that the World does not have: EventBridge, SNS, the price list. And claim tokens.
 
 use std::io;
 
-use jiff::Timestamp;
 use serde_json::json;
 use spotsweep_control_plane::calls::{
-    AssumeRole, CallError, Draw, EventBridge, EventEntry, GetProducts, Pricing, Publish, Sns, Sts, Wait,
+    CallError, Draw, EventBridge, EventEntry, GetProducts, Pricing, Publish, Sns, Wait,
 };
-use spotsweep_protocol::claim::Access;
 use spotsweep_protocol::secret::Secret;
 
 use super::client::Client;
 
 impl<W: Wait> EventBridge for Client<'_, W> {
     async fn put_events(&self, entry: EventEntry) -> Result<Vec<(String, String)>, CallError> {
-        self.on("PutEvents", None, || self.cloud.announce(entry)).await?;
-        Ok(Vec::new())
+        self.on("PutEvents", None, || self.cloud.announce(entry)).await?
     }
 }
 
 impl<W: Wait> Sns for Client<'_, W> {
     async fn publish(&self, _wanted: Publish) -> Result<(), CallError> {
         self.on("Publish", None, || ()).await
-    }
-}
-
-impl<W: Wait> Sts for Client<'_, W> {
-    async fn assume_role(&self, wanted: AssumeRole) -> Result<Access, CallError> {
-        let access = || Access {
-            access_key_id: "ASIA".to_owned(),
-            secret_access_key: wanted.role,
-            session_token: wanted.session,
-            expires_at: Timestamp::MAX,
-        };
-        self.on("AssumeRole", None, access).await
     }
 }
 
@@ -54,5 +39,39 @@ impl<W: Wait> Pricing for Client<'_, W> {
 impl<W: Wait> Draw for Client<'_, W> {
     fn draw(&self) -> io::Result<Secret> {
         Ok(self.cloud.draw_token())
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used)]
+mod tests {
+    use spotsweep_control_plane::settings::LEASE;
+
+    use crate::harness::Harness;
+    use crate::invocation::InvocationFault;
+
+    /// A rejection quotes what is wrong, however long that is.
+    #[test]
+    fn a_rejection_fits_into_an_event() {
+        let harness = Harness::new(1);
+        let long = "x".repeat(1 << 20);
+        let event =
+            harness.put("long.yaml", &format!("trials: [{{a: 1}}]\nspotsweep: {{workspace: {{snapshot: {long}}}}}\n"));
+        let answer = harness.invoke(&event).answer.unwrap();
+        assert!(answer.is_ok(), "{answer:?}");
+        assert_eq!(harness.cloud.take_announced().len(), 1);
+    }
+
+    /// PutEvents answers 200 where it has taken nothing.
+    #[test]
+    fn what_the_bus_does_not_take_is_told_again() {
+        let mut harness = Harness::new(1);
+        let event = harness.put("bad.yaml", "trials: []\n");
+        let fault = InvocationFault { entry_error: Some("InternalFailure"), ..InvocationFault::default() };
+        assert!(harness.invoke_with(&event, fault).answer.unwrap().is_err());
+        assert!(harness.cloud.take_announced().is_empty());
+        harness.pass(LEASE);
+        assert!(harness.invoke(&event).answer.unwrap().is_ok());
+        assert_eq!(harness.cloud.take_announced().len(), 1);
     }
 }

@@ -1,13 +1,14 @@
 //! S3's calls on the objects in memory.
 
 use std::collections::BTreeMap;
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
+use std::sync::{MutexGuard, PoisonError};
 
 use spotsweep_control_plane::calls::{Body, CallError, GetObject, NO_SUCH_KEY, Object, Part, Place, S3, Wait};
 
 use super::Cloud;
 use super::client::Client;
+use super::multipart::Uploads;
 
 /// The bytes of an object.
 pub(super) struct Bytes(Vec<u8>);
@@ -33,32 +34,38 @@ impl<W: Wait> S3 for Client<'_, W> {
     }
 
     async fn create_multipart_upload(&self, place: Place) -> Result<String, CallError> {
-        let begun = || self.cloud.uploads.fetch_add(1, Ordering::Relaxed).to_string();
-        self.on("CreateMultipartUpload", Some(&place.key), begun).await
+        self.on("CreateMultipartUpload", Some(&place.key), || self.cloud.uploads().begin(&place.key)).await
     }
 
     async fn upload_part(&self, place: &Place, upload: &str, number: i32, body: Vec<u8>) -> Result<Part, CallError> {
-        let put = || self.cloud.put(&part_key(upload, number), body);
-        self.on("UploadPart", Some(&place.key), put).await?;
-        Ok(Part { number, etag: None })
+        let put = || self.cloud.uploads().put(&place.key, upload, number, body);
+        let etag = self.on("UploadPart", Some(&place.key), put).await??;
+        Ok(Part { number, etag: Some(etag) })
     }
 
     async fn complete_multipart_upload(&self, place: Place, upload: String, parts: Vec<Part>) -> Result<(), CallError> {
-        let join = || {
-            let parts = parts.iter().filter_map(|part| self.cloud.take(&part_key(&upload, part.number)));
-            let object: Vec<u8> = parts.flatten().collect();
-            self.cloud.put(&place.key, object);
-        };
-        self.on("CompleteMultipartUpload", Some(&place.key), join).await
+        let once =
+            || self.on("CompleteMultipartUpload", Some(&place.key), || self.cloud.join(&place.key, &upload, &parts));
+        match once().await {
+            Ok(answer) => answer,
+            // As the SDK does where no answer comes: only here a repeated call may get another one.
+            Err(_unanswered) => once().await?,
+        }
     }
 }
 
-/// No object has such a key.
-fn part_key(upload: &str, number: i32) -> String {
-    format!("upload {upload}, part {number}")
-}
-
 impl Cloud {
+    fn uploads(&self) -> MutexGuard<'_, Uploads> {
+        self.uploads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn join(&self, key: &str, upload: &str, parts: &[Part]) -> Result<(), CallError> {
+        if let Some(object) = self.uploads().complete(key, upload, parts)? {
+            self.put(key, object);
+        }
+        Ok(())
+    }
+
     fn read(&self, key: &str, range: Option<&str>) -> Result<Vec<u8>, CallError> {
         let refused = |status, code: &str| Err(CallError::answered(status, code.to_owned(), key.to_owned()));
         if self.unreadable.load(Ordering::Relaxed) {
@@ -80,4 +87,53 @@ fn part<'a>(object: &'a [u8], range: &str) -> Option<&'a [u8]> {
         first => object.get(first.parse().ok()?..=last.min(object.len().checked_sub(1)?)),
     }
     .filter(|bytes| !bytes.is_empty())
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used)]
+mod tests {
+    use serde_json::Value;
+    use spotsweep_control_plane::settings::LEASE;
+    use spotsweep_sweep_file::trials;
+
+    use crate::harness::Harness;
+    use crate::invocation::InvocationFault;
+
+    /// A sweep whose trials take more than one part.
+    fn dropped() -> (Harness, Value) {
+        let values: Vec<u32> = (0..200).collect();
+        let long = "x".repeat(60_000);
+        let file = format!("method: grid\nparameters: {{a: {{value: {long}}}, b: {{values: {values:?}}}}}\n");
+        let harness = Harness::new(1);
+        let event = harness.put("large.yaml", &file);
+        (harness, event)
+    }
+
+    fn lines(harness: &Harness) -> Option<Vec<u8>> {
+        let (sweeps, _) = harness.store.state();
+        harness.cloud.get(&trials::lines_key(&sweeps.first()?.id))
+    }
+
+    #[test]
+    fn trials_are_whole_whatever_call_of_their_upload_fails() {
+        let (harness, event) = dropped();
+        let undisturbed = harness.invoke(&event);
+        let whole = lines(&harness).unwrap();
+        let parts = undisturbed.calls.iter().filter(|call| call.action == "UploadPart").count();
+        assert_eq!(parts, 2, "{} bytes", whole.len());
+        let faults = (0..undisturbed.passed).flat_map(|point| {
+            let fault = InvocationFault::default();
+            [InvocationFault { fails_at: Some(point), ..fault }, InvocationFault { dies_at: Some(point), ..fault }]
+        });
+        for fault in faults {
+            let (mut harness, event) = dropped();
+            if !matches!(harness.invoke_with(&event, fault).answer, Some(Ok(_))) {
+                // As Lambda does.
+                harness.pass(LEASE);
+                let again = harness.invoke(&event).answer.unwrap();
+                assert!(again.is_ok(), "{fault:?}: {again:?}");
+            }
+            assert!(lines(&harness).as_ref() == Some(&whole), "{fault:?}");
+        }
+    }
 }

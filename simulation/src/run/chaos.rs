@@ -32,6 +32,9 @@ const DENIABLE: [&str; 8] = [
     "DescribeSnapshots",
 ];
 
+/// Errors of single entries (<https://docs.aws.amazon.com/eventbridge/latest/APIReference/API_PutEventsResultEntry.html>).
+const ENTRY_ERRORS: [&str; 2] = ["InternalFailure", "ThrottlingException"];
+
 /// How long a new grant takes at most until it is in force: shorter than what counts as lasting.
 const PROPAGATION: Duration = Duration::from_secs(30);
 
@@ -50,6 +53,8 @@ pub struct Chaos {
     pub killed_at: Option<usize>,
     /// Invocations of which some call gives an error, before or after it has taken effect.
     pub failed: f64,
+    /// Invocations of which EventBridge takes no event.
+    pub unsent: f64,
     /// EC2 calls that are throttled.
     pub throttled: f64,
     /// Invocations beside which another one runs, call by call.
@@ -70,6 +75,8 @@ pub struct Chaos {
     pub refused: f64,
     /// How long the account has as many volumes as it may have, from the first that is asked for.
     pub quota_full: Duration,
+    /// Whether EC2 refuses each initialization rate, to the end of the run: the quota is too low for one.
+    pub refuses_rate: bool,
     /// An EC2 action that is denied, until trouble ends or for so long from its first call.
     pub denied: Option<(&'static str, Option<Duration>)>,
     /// Whether EC2 answers "denied" where a resource is gone.
@@ -118,6 +125,7 @@ impl Chaos {
             killed: 0.0,
             killed_at: None,
             failed: 0.0,
+            unsent: 0.0,
             throttled: 0.0,
             beside: 0.0,
             skew: Duration::ZERO,
@@ -128,6 +136,7 @@ impl Chaos {
             without_draining: false,
             refused: 0.0,
             quota_full: Duration::ZERO,
+            refuses_rate: false,
             denied: None,
             gone_is_denied: false,
             unusable_key: false,
@@ -158,6 +167,7 @@ impl Chaos {
             killed: 0.1,
             killed_at: None,
             failed: 0.1,
+            unsent: 0.1,
             throttled: 0.1,
             beside: 0.5,
             skew: Duration::from_secs(5),
@@ -168,6 +178,7 @@ impl Chaos {
             without_draining: true,
             refused: 0.03,
             quota_full: Duration::from_secs(300),
+            refuses_rate: true,
             denied: None,
             gone_is_denied: true,
             unusable_key: false,
@@ -199,6 +210,7 @@ impl Chaos {
             killed: share(0.2),
             killed_at: None,
             failed: share(0.2),
+            unsent: 0.0,
             throttled: share(0.3),
             beside: share(1.0),
             skew: Duration::from_secs(10).mul_f64(share(1.0)),
@@ -209,6 +221,7 @@ impl Chaos {
             without_draining: share(1.0) >= 0.5,
             refused: share(0.2),
             quota_full: Duration::ZERO,
+            refuses_rate: false,
             denied: None,
             gone_is_denied: share(1.0) >= 0.5,
             unusable_key: false,
@@ -262,6 +275,7 @@ impl Simulation {
         let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         trouble.denied = chaos.denied.iter().map(|(action, most)| ((*action).to_owned(), most.map(ms))).collect();
         trouble.quota_full_ms = ms(chaos.quota_full);
+        trouble.refuse_initialization_rate = chaos.refuses_rate;
         trouble.gone_is_denied = chaos.gone_is_denied;
         trouble.unusable_key = chaos.unusable_key;
         trouble.unnamed_ends = chaos.unnamed;
@@ -310,7 +324,8 @@ impl Simulation {
         let chosen = self.chaos.killed_at.and_then(|point| point.checked_sub(self.passed));
         let dies_at = self.rng.strikes(self.chaos.killed).then(|| self.rng.choose(POINTS));
         let fails_at = self.rng.strikes(self.chaos.failed).then(|| self.rng.choose(POINTS));
-        let mut mishap = InvocationFault { dies_at: chosen.or(dies_at), fails_at, skew_ms: 0 };
+        let entry_error = self.rng.strikes(self.chaos.unsent).then(|| ENTRY_ERRORS[self.rng.choose(2)]);
+        let mut mishap = InvocationFault { dies_at: chosen.or(dies_at), fails_at, skew_ms: 0, entry_error };
         if !self.chaos.skew.is_zero() && self.rng.strikes(0.5) {
             let furthest = self.chaos.skew.as_secs_f64() * 1000.0;
             #[expect(clippy::cast_possible_truncation, reason = "some seconds in milliseconds")]

@@ -26,6 +26,9 @@ const SPACES: [(&str, Option<&str>); 3] = [
     ("{b: {min: 0.0, max: 1.0}}", Some("{parameter: seed, values: [1, 2]}")),
 ];
 
+/// The highest initialization rate, in MiB/s (fact 25).
+const RATE: u32 = 300;
+
 /// What a seed makes of a run: how large it is, and what goes wrong.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mixture {
@@ -49,6 +52,8 @@ pub struct Mixture {
     pub failing_snapshots: u32,
     /// How long EC2 does not find what was just made.
     pub visible_after_seconds: u32,
+    /// MiB/s at which a volume loads its snapshot, where the deployment asks for a rate.
+    pub initialization_rate: Option<u32>,
     /// Name and value of the limit that the sweep file sets, if any.
     pub budget: Option<(&'static str, f64)>,
     /// `keep_failed` and `keep_succeeded` of the sweep file.
@@ -85,6 +90,7 @@ impl Mixture {
             failing_instances: 0,
             failing_snapshots: upto(3),
             visible_after_seconds: 4 * upto(2),
+            initialization_rate: None,
             // So low that some trials are still to come when it is reached.
             budget: match upto(15) {
                 0 => Some(("max_hours", 0.2)),
@@ -113,7 +119,17 @@ impl Mixture {
         let choose = |most: usize| usize::try_from(upto(u32::try_from(most).unwrap_or(1) - 1)).unwrap_or(0);
         let habits = mixture.chaos.habits.with_processes(choose);
         let restores = upto(3) == 0;
-        Self { gpus, restores, chaos: Chaos { vanishing, late_links, habits, ..mixture.chaos }, ..mixture }
+        let chaos = Chaos { vanishing, late_links, habits, ..mixture.chaos };
+        let mixture = Self { gpus, restores, chaos, ..mixture }.at_rate(&mut upto);
+        let unsent = f64::from(upto(3)) / 10.0;
+        Self { chaos: Chaos { unsent, ..mixture.chaos }, ..mixture }
+    }
+
+    /// Some deployments ask for an initialization rate, which the quota of half of them refuses.
+    fn at_rate(self, upto: &mut impl FnMut(u32) -> u32) -> Self {
+        let drawn = upto(3);
+        let chaos = Chaos { refuses_rate: drawn == 0, ..self.chaos };
+        Self { initialization_rate: (drawn < 2).then_some(RATE), chaos, ..self }
     }
 
     /// In some seeds parameters are suggested, and in some trials are stopped early.
