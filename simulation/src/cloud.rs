@@ -19,9 +19,9 @@ use serde_json::json;
 use spotsweep_control_plane::calls::{EventEntry, SpotPriceRow, Wait};
 use spotsweep_control_plane::execute::{self, Services};
 use spotsweep_control_plane::handle::Executor;
-use spotsweep_control_plane::results::report::Report;
 use spotsweep_protocol::ids::{JobName, Run};
 use spotsweep_protocol::secret::Secret;
+use spotsweep_report::page::Report;
 use spotsweep_world::World;
 use spotsweep_world::ec2::Zone;
 

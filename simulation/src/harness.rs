@@ -10,7 +10,7 @@ use spotsweep_control_plane::calls::EventEntry;
 use spotsweep_control_plane::event;
 use spotsweep_control_plane::handle::{HandleError, Report, handle};
 use spotsweep_control_plane::settings::{LEASE, POLL, RECHECK, Settings};
-use spotsweep_control_plane::sweep::pages::PAGE_TRIALS;
+use spotsweep_records::sweep::pages::PAGE_TRIALS;
 use spotsweep_sweep_file::Defaults;
 use spotsweep_world::{AttemptKey, Effect, Settings as WorldSettings, Timings, World};
 

@@ -10,16 +10,16 @@ use jiff::Timestamp;
 use spotsweep_control_plane::decide::decide;
 use spotsweep_control_plane::input::{Input, Subject};
 use spotsweep_control_plane::metrics::Telemetry;
-use spotsweep_control_plane::results::peer::Peer;
 use spotsweep_control_plane::settings::Settings;
 use spotsweep_control_plane::store::{
     Audit, Change, CommitError, History, Overdue, RESERVED, Record, Reservation, Store, Versioned, View,
 };
-use spotsweep_control_plane::sweep::{Stage, Sweep};
-use spotsweep_control_plane::trial::Trial;
-use spotsweep_control_plane::workspace::{TrialRef, Workspace};
 use spotsweep_protocol::ids::{DescribedJob, SweepId};
 use spotsweep_protocol::rungs::Rung;
+use spotsweep_ranking::peer::Peer;
+use spotsweep_records::sweep::{Stage, Sweep};
+use spotsweep_records::trial::Trial;
+use spotsweep_records::workspace::{TrialRef, Workspace};
 
 use crate::calls::{Calls, Unanswered};
 use crate::decision_log::DecisionLog;

@@ -15,9 +15,9 @@ use spotsweep_control_plane::command::Command::Gather;
 use spotsweep_control_plane::execute::Services;
 use spotsweep_control_plane::handle::Executor;
 use spotsweep_control_plane::outcome::Outcome;
-use spotsweep_control_plane::results::inputs::Wanted;
-use spotsweep_control_plane::results::report::render;
-use spotsweep_control_plane::sweep::Stage;
+use spotsweep_records::sweep::Stage;
+use spotsweep_report::inputs::Wanted;
+use spotsweep_report::page::render;
 use tokio::process::Command;
 
 use crate::download::{Arrival, Object, Present, fetch, list};

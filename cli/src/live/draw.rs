@@ -10,8 +10,8 @@ use super::model::Model;
 use super::spark;
 use super::toll::Toll;
 use super::zone::Zone;
-use spotsweep_control_plane::sweep::spent::sentence;
 use spotsweep_protocol::words::{counted, duration};
+use spotsweep_records::sweep::spent::sentence;
 
 /// Rows of zones and of waits that are shown.
 const MOST_ROWS: usize = 4;

@@ -1,7 +1,7 @@
 //! When a sweep will be done, as far as its own trials tell.
 
 use jiff::{SignedDuration, Timestamp};
-use spotsweep_control_plane::trial::{JobStatus, Trial};
+use spotsweep_records::trial::{JobStatus, Trial};
 
 /// Starts and ends of containers, the newest so many, since which the containers at once are averaged.
 const EVENTS: usize = 20;

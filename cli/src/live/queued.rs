@@ -1,8 +1,8 @@
 //! Trials that wait for an instance.
 
 use jiff::{SignedDuration, Timestamp};
-use spotsweep_control_plane::sweep::{Plan, Stage, Sweep};
-use spotsweep_control_plane::trial::{JobStatus, Trial};
+use spotsweep_records::sweep::{Plan, Stage, Sweep};
+use spotsweep_records::trial::{JobStatus, Trial};
 
 /// To be RUNNABLE for longer is worth a word: an instance takes that long to come.
 pub(super) const USUAL_WAIT: SignedDuration = SignedDuration::from_secs(60);

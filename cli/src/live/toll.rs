@@ -1,7 +1,7 @@
 //! What a sweep took so far.
 
 use jiff::Timestamp;
-use spotsweep_control_plane::trial::Trial;
+use spotsweep_records::trial::Trial;
 
 use super::happening::{lost, ran_before};
 

@@ -3,7 +3,7 @@
 use lambda_runtime::{Error, LambdaEvent, run, service_fn};
 use serde_json::Value;
 use spotsweep_aws::{Deployment, batch, bus_and_topics, ebs, ecs, log_to_stdout, results};
-use spotsweep_control_plane::results::report::render;
+use spotsweep_report::page::render;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {

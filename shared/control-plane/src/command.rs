@@ -6,18 +6,18 @@
 use std::sync::Arc;
 
 use crate::event::TrialRequest;
-use crate::results::inputs::{Results, Wanted};
-use crate::sweep::continuation::Listed;
-use crate::sweep::notification::Notification;
-use crate::sweep::upload::Upload;
-use crate::sweep::{Plan, Prepared};
 use crate::throttle::Turn;
-use crate::trial::Trial;
-use crate::workspace::{Call, TrialRef};
 use spotsweep_protocol::claim::Task;
 use spotsweep_protocol::ids::{DescribedJob, JobId, JobName, SweepId};
 use spotsweep_protocol::secret::Secret;
 use spotsweep_protocol::stop::StopReason;
+use spotsweep_records::sweep::continuation::Listed;
+use spotsweep_records::sweep::notification::Notification;
+use spotsweep_records::sweep::upload::Upload;
+use spotsweep_records::sweep::{Plan, Prepared};
+use spotsweep_records::trial::Trial;
+use spotsweep_records::workspace::{Call, TrialRef};
+use spotsweep_report::inputs::{Results, Wanted};
 use spotsweep_sweep_file::{Defaults, Rejected};
 
 /// Jobs that one TerminateJobs or CancelJobs takes

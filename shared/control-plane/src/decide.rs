@@ -36,11 +36,11 @@ use crate::input::{Followup, Input};
 use crate::outcome::Outcome;
 use crate::settings::Settings;
 use crate::store::{Change, Record, Reservation, View};
-use crate::sweep::Sweep;
-use crate::sweep::notification::Kind;
-use crate::trial::Trial;
 use spotsweep_protocol::claim::Reply;
 use spotsweep_protocol::ids::Run;
+use spotsweep_records::sweep::Sweep;
+use spotsweep_records::sweep::notification::Kind;
+use spotsweep_records::trial::Trial;
 
 /// What follows from an input in a state.
 #[derive(Debug)]

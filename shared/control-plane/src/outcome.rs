@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use crate::event::{Job, TrialRequest};
-use crate::results::inputs::Gathered;
-use crate::suggestion::Choose;
-use crate::sweep::Prepared;
-use crate::sweep::continuation::{Continuation, TrialStart};
-use crate::sweep::notification::Notification;
-use crate::sweep::target::Target;
-use crate::trial::{Host, Trial};
-use crate::workspace::{Fact, TrialRef};
 use spotsweep_protocol::claim::{Access, ByteRange, Prefix};
 use spotsweep_protocol::ids::{DescribedJob, JobName, SweepId};
 use spotsweep_protocol::secret::Secret;
+use spotsweep_ranking::suggestion::Choose;
+use spotsweep_records::sweep::Prepared;
+use spotsweep_records::sweep::continuation::{Continuation, TrialStart};
+use spotsweep_records::sweep::notification::Notification;
+use spotsweep_records::sweep::target::Target;
+use spotsweep_records::trial::{Host, Trial};
+use spotsweep_records::workspace::{Fact, TrialRef};
+use spotsweep_report::inputs::Gathered;
 use spotsweep_sweep_file::{Problem, Rejected, Search, SweepFile};
 
 #[cfg(doc)]

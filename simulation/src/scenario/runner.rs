@@ -6,13 +6,13 @@ use spotsweep_control_plane::decide::{Answer, Decision, decide};
 use spotsweep_control_plane::input::{Followup, Input};
 use spotsweep_control_plane::settings::{LEASE, POLL, RECHECK, Settings};
 use spotsweep_control_plane::store::{History, Versioned, View};
-use spotsweep_control_plane::sweep::pages::PAGE_TRIALS;
-use spotsweep_control_plane::sweep::upload::Upload;
-use spotsweep_control_plane::sweep::{Part, Plan, Stage, Sweep};
-use spotsweep_control_plane::workspace::{Call, Keep, Origin, WorkspacePlan};
 use spotsweep_protocol::claim::{Grant, Reply};
 use spotsweep_protocol::ids::SweepId;
 use spotsweep_protocol::secret::Secret;
+use spotsweep_records::sweep::pages::PAGE_TRIALS;
+use spotsweep_records::sweep::upload::Upload;
+use spotsweep_records::sweep::{Part, Plan, Stage, Sweep};
+use spotsweep_records::workspace::{Call, Keep, Origin, WorkspacePlan};
 use spotsweep_sweep_file::{Defaults, Hidden};
 
 use super::words::{self, JOB};
@@ -111,7 +111,7 @@ impl ScenarioRunner {
     }
 
     fn stage(&self) -> String {
-        use spotsweep_control_plane::workspace::Stage;
+        use spotsweep_records::workspace::Stage;
         let trial = self.view.trial.as_ref().map(|held| &held.record);
         let Some(workspace) = trial.and_then(|trial| trial.workspace.as_ref()) else { return "none".into() };
         let volume = workspace.volume.id.as_deref().unwrap_or("a volume");

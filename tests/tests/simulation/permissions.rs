@@ -6,8 +6,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use spotsweep_control_plane::settings::LEASE;
-use spotsweep_control_plane::trial::{INTERRUPTED_EXIT_CODE, MAX_FALSE_STARTS};
 use spotsweep_protocol::functions::FUNCTIONS;
+use spotsweep_records::trial::{INTERRUPTED_EXIT_CODE, MAX_FALSE_STARTS};
 use spotsweep_simulation::calls::Call;
 use spotsweep_simulation::harness::Harness;
 use spotsweep_simulation::invocation::{InvocationFault, Invoked};

@@ -1,10 +1,10 @@
 //! What the files cost in S3 that are collected of trials that succeed. They stay until they are deleted.
 
 use serde::Serialize;
-use spotsweep_control_plane::results::cost::S3_USD;
 use spotsweep_protocol::claim::Checkpoints;
 use spotsweep_protocol::ids::SweepId;
 use spotsweep_protocol::words::{counted, dollars};
+use spotsweep_report::cost::S3_USD;
 use spotsweep_sweep_file::SweepFile;
 
 use super::last_sweep::LastSweep;

@@ -6,11 +6,11 @@ use crate::command::Command;
 use crate::input::Followup;
 use crate::settings::LONGEST_BACKOFF;
 use crate::store::{Overdue, View};
-use crate::sweep::notification::{Kind, Notification};
-use crate::sweep::{Stage, Sweep};
-use crate::workspace::TrialRef;
 use spotsweep_protocol::ids::{DescribedJob, JobId};
 use spotsweep_protocol::words::counted;
+use spotsweep_records::sweep::notification::{Kind, Notification};
+use spotsweep_records::sweep::{Stage, Sweep};
+use spotsweep_records::workspace::TrialRef;
 
 /// Re-drives after which a file that still cannot be read, or not be submitted, is answered with that: with waits that
 /// double up to a quarter of an hour, about eight hours after it was dropped.

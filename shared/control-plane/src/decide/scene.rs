@@ -17,9 +17,9 @@ use crate::input::Input;
 use crate::outcome::Outcome;
 use crate::settings::Settings;
 use crate::store::{History, Record, Versioned, View};
-use crate::sweep::Sweep;
-use crate::sweep::notification::Notification;
-use crate::trial::Trial;
+use spotsweep_records::sweep::Sweep;
+use spotsweep_records::sweep::notification::Notification;
+use spotsweep_records::trial::Trial;
 
 /// When a scene begins.
 pub(super) const NOW: Timestamp = Timestamp::UNIX_EPOCH;

@@ -12,11 +12,11 @@ use super::{Context, Decision, trial_claim, workspace};
 use crate::event::TrialRequest;
 use crate::input::Followup;
 use crate::store::{Reservation, View};
-use crate::suggestion::{Choose, Chosen, set_of};
-use crate::sweep::Plan;
-use crate::trial::{Suggested, Trial};
 use spotsweep_protocol::claim::Reply;
 use spotsweep_protocol::stop::StopReason;
+use spotsweep_ranking::suggestion::{Choose, Chosen, set_of};
+use spotsweep_records::sweep::Plan;
+use spotsweep_records::trial::{Suggested, Trial};
 use spotsweep_search::space::Dimension;
 use spotsweep_sweep_file::Search;
 

@@ -6,17 +6,17 @@ use std::sync::Arc;
 use super::{Context, Decision, fail_fast};
 use crate::command::Command;
 use crate::input::Followup;
-use crate::results::inputs::{Gathered, Wanted};
-use crate::results::ranking::{reached_target, reaches_target};
 use crate::store::{Versioned, View};
-use crate::sweep::notification::{Kind, Notification};
-use crate::sweep::spent::Spent;
-use crate::sweep::{Plan, Stage, Sweep};
-use crate::trial::Trial;
-use crate::workspace::Fact;
 use spotsweep_protocol::ids::{DescribedJob, JobId, SweepId};
 use spotsweep_protocol::stop::StopReason;
 use spotsweep_protocol::words::{counted, dollars};
+use spotsweep_ranking::{reached_target, reaches_target};
+use spotsweep_records::sweep::notification::{Kind, Notification};
+use spotsweep_records::sweep::spent::Spent;
+use spotsweep_records::sweep::{Plan, Stage, Sweep};
+use spotsweep_records::trial::Trial;
+use spotsweep_records::workspace::Fact;
+use spotsweep_report::inputs::{Gathered, Wanted};
 
 /// Reads the next page of the trials. While one of them is open, or has a workspace that is to be deleted, it waits.
 pub(super) fn settling(view: &View, page: Option<u32>, checked: bool) -> Decision {
@@ -248,11 +248,11 @@ mod tests {
     use super::*;
     use crate::decide::{Answer, decide};
     use crate::outcome::Outcome;
-    use crate::results::inputs::ReportInputs;
     use crate::settings::Settings;
     use crate::store::History;
-    use crate::trial::JobStatus;
-    use crate::workspace::{Origin, Place, Workspace};
+    use spotsweep_records::trial::JobStatus;
+    use spotsweep_records::workspace::{Origin, Place, Workspace};
+    use spotsweep_report::inputs::ReportInputs;
 
     /// What was asked for while the sweep ran comes when it settles: found by the simulation, which saw a volume left.
     #[test]

@@ -12,15 +12,15 @@ use super::{Context, Decision, plan, submission, target};
 use crate::command::Command;
 use crate::input::Followup;
 use crate::store::{Versioned, View};
-use crate::sweep::continuation;
-use crate::sweep::notification::{Kind, Notification};
-use crate::sweep::target::Target;
-use crate::sweep::upload::{RUN_CAP_METADATA, Upload};
-use crate::sweep::{Plan, Prepared, Stage, Sweep};
 use spotsweep_protocol::ids::Run;
 use spotsweep_protocol::secret::Secret;
 use spotsweep_protocol::stop::StopReason;
 use spotsweep_protocol::words::counted;
+use spotsweep_records::sweep::continuation;
+use spotsweep_records::sweep::notification::{Kind, Notification};
+use spotsweep_records::sweep::target::Target;
+use spotsweep_records::sweep::upload::{RUN_CAP_METADATA, Upload};
+use spotsweep_records::sweep::{Plan, Prepared, Stage, Sweep};
 use spotsweep_sweep_file::{Defaults, MAX_FILE_BYTES, Problem, Rejected, SweepFile, parse_with};
 
 pub(super) fn uploaded(view: &View, upload: &Upload, context: Context<'_>) -> Decision {

@@ -10,11 +10,11 @@ use super::objects::read;
 use super::prices::{self, PriceSources};
 use crate::calls::{Ec2, GetObject, Pricing, S3};
 use crate::outcome::Outcome;
-use crate::results::inputs::{ReportInputs, Wanted, last_lines};
-use crate::results::report::curves;
-use crate::results::report::curves::Curve;
-use crate::trial::Trial;
 use spotsweep_protocol::cause::chain;
+use spotsweep_records::trial::Trial;
+use spotsweep_report::inputs::{ReportInputs, Wanted, last_lines};
+use spotsweep_report::page::curves;
+use spotsweep_report::page::curves::Curve;
 use spotsweep_sweep_file::trials;
 
 /// Objects that are read at a time: each takes some 20 ms, and a sweep may have two thousand.

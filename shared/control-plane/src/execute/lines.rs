@@ -8,9 +8,9 @@ use crate::calls::{GetObject, S3};
 use crate::command::Command;
 use crate::event::TrialRequest;
 use crate::outcome::Outcome;
-use crate::suggestion::choose;
-use crate::sweep::continuation::Listed;
 use spotsweep_protocol::claim::Prefix;
+use spotsweep_ranking::suggestion::choose;
+use spotsweep_records::sweep::continuation::Listed;
 use spotsweep_sweep_file::trials;
 
 /// Finds trials' lines.

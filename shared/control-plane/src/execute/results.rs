@@ -6,9 +6,9 @@ use super::{Executed, Service, Taken, gather, pages};
 use crate::calls::{Ec2, Pricing, S3};
 use crate::command::Command;
 use crate::outcome::Outcome;
-use crate::results::inputs::Results as Published;
-use crate::results::report::Report;
 use spotsweep_protocol::ids::SweepId;
+use spotsweep_report::inputs::Results as Published;
+use spotsweep_report::page::Report;
 
 /// Draws a report as a file of HTML.
 pub type ReportPage = fn(&Report) -> String;

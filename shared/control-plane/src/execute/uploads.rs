@@ -7,11 +7,11 @@ use crate::calls::{Body as _, CallError, Draw, GetObject, NO_SUCH_KEY, Place, S3
 use crate::command::Command;
 use crate::decide::sweep_upload::{parse, too_large, whole_file};
 use crate::outcome::Outcome;
-use crate::results::answer::{plan_json, rejection_json};
-use crate::sweep::continuation::{Continuation, Listed};
-use crate::sweep::upload::{RUN_CAP_METADATA, Upload};
-use crate::sweep::{Plan, Prepared};
 use spotsweep_protocol::ids::SweepId;
+use spotsweep_records::sweep::continuation::{Continuation, Listed};
+use spotsweep_records::sweep::upload::{RUN_CAP_METADATA, Upload};
+use spotsweep_records::sweep::{Plan, Prepared};
+use spotsweep_report::answer::{plan_json, rejection_json};
 use spotsweep_sweep_file::trials;
 use spotsweep_sweep_file::{Defaults, MAX_FILE_BYTES, Rejected};
 

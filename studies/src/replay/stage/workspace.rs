@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::json;
-use spotsweep_control_plane::trial::INTERRUPTED_EXIT_CODE;
+use spotsweep_records::trial::INTERRUPTED_EXIT_CODE;
 use spotsweep_protocol::claim::{ClaimRequest, Found, Machine, Market, NoticeKind, Outputs, Reply, Request, Seal};
 use spotsweep_protocol::metric::{Metric, Source};
 use spotsweep_protocol::rungs::Reached;

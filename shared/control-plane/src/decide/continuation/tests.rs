@@ -16,12 +16,12 @@ use crate::input::{Input, Subject};
 use crate::outcome::Outcome;
 use crate::settings::Settings;
 use crate::store::{History, Record};
-use crate::sweep::Prepared;
-use crate::sweep::continuation::Listed;
-use crate::sweep::notification::{Kind, Notification};
-use crate::trial::JobStatus;
-use crate::trial::Trial;
-use crate::workspace::Workspace;
+use spotsweep_records::sweep::Prepared;
+use spotsweep_records::sweep::continuation::Listed;
+use spotsweep_records::sweep::notification::{Kind, Notification};
+use spotsweep_records::trial::JobStatus;
+use spotsweep_records::trial::Trial;
+use spotsweep_records::workspace::Workspace;
 
 /// Snapshots that the sweep names: three pages.
 const COUNT: u32 = 250;
@@ -173,7 +173,8 @@ fn nothing_is_submitted_before_all_that_a_sweep_goes_on_from_is_kept() {
 #[test]
 fn what_is_deleted_already_rejects_the_file() {
     let mut scene = Scene::after(10);
-    scene.trials.get_mut(&200).unwrap().workspace.as_mut().unwrap().stage = crate::workspace::Stage::Disposing;
+    scene.trials.get_mut(&200).unwrap().workspace.as_mut().unwrap().stage =
+        spotsweep_records::workspace::Stage::Disposing;
     scene.reconcile();
     assert_eq!(scene.submissions(), 0);
     let Some(Command::WriteRejection { rejected, .. }) = scene.commands.last() else { unreachable!() };

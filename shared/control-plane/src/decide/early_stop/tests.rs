@@ -20,15 +20,15 @@ use crate::decide::decide;
 use crate::event::{Ask, Ending, Event, Job, TrialJob, TrialRequest};
 use crate::input::Input;
 use crate::outcome::Outcome;
-use crate::results::inputs::ReportInputs;
-use crate::results::peer::Peer;
 use crate::settings::Settings;
 use crate::store::{Change, History, Record, Versioned, View};
-use crate::sweep::notification::Kind;
-use crate::sweep::{Stage, Sweep};
 use crate::throttle::Turn;
-use crate::trial::{Attempt, INTERRUPTED_EXIT_CODE, JobStatus, Observation, Standing, Trial};
-use crate::workspace::{Call, Fact, Refusal, RefusalKind, VolumeState, WorkspacePlan};
+use spotsweep_ranking::peer::Peer;
+use spotsweep_records::sweep::notification::Kind;
+use spotsweep_records::sweep::{Stage, Sweep};
+use spotsweep_records::trial::{Attempt, INTERRUPTED_EXIT_CODE, JobStatus, Observation, Standing, Trial};
+use spotsweep_records::workspace::{Call, Fact, Refusal, RefusalKind, VolumeState, WorkspacePlan};
+use spotsweep_report::inputs::ReportInputs;
 
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 

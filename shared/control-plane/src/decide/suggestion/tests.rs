@@ -19,12 +19,12 @@ use crate::decide::decide;
 use crate::event::{Ask, Event, TrialRequest};
 use crate::input::Input;
 use crate::outcome::Outcome;
-use crate::results::peer::Peer;
 use crate::settings::Settings;
 use crate::store::{History, Record, Reservation, Versioned, View};
-use crate::suggestion::{choose, observed};
-use crate::sweep::{Plan, Stage, Sweep};
-use crate::trial::{Comparison, EarlyStop, JobStatus, Trial};
+use spotsweep_ranking::peer::Peer;
+use spotsweep_ranking::suggestion::{choose, observed};
+use spotsweep_records::sweep::{Plan, Stage, Sweep};
+use spotsweep_records::trial::{Comparison, EarlyStop, JobStatus, Trial};
 
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 

@@ -14,8 +14,8 @@ use crate::decide::{Decision, decide};
 use crate::event::{Ask, Ending, Event, TrialRequest};
 use crate::settings::Settings;
 use crate::store::{History, Versioned, View};
-use crate::sweep::{Stage, Sweep};
-use crate::trial::{JobStatus, Trial};
+use spotsweep_records::sweep::{Stage, Sweep};
+use spotsweep_records::trial::{JobStatus, Trial};
 
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 /// The sweep's.
