@@ -18,6 +18,7 @@ use crate::calls::Calls;
 use crate::cloud::Cloud;
 use crate::injected_bug::InjectedBug;
 use crate::memory::MemoryStore;
+use crate::nouns;
 use crate::permissions::{CONTROL_PLANE, Permissions};
 use crate::standing::Standing;
 
@@ -156,7 +157,8 @@ impl Harness {
         self.cloud.world().advance(self.now);
         let now = self.now + SignedDuration::from_millis(skew_ms);
         let time = Standing::default();
-        handle(&self.store, &self.cloud.executor(&time), &self.settings, event, now).await
+        let nouns = nouns::of(&event);
+        handle(&self.store, &self.cloud.executor(&time), nouns, &self.settings, event, now).await
     }
 
     /// The schedule's event.

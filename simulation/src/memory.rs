@@ -25,7 +25,7 @@ use crate::calls::{Calls, Unanswered};
 use crate::decision_log::DecisionLog;
 use crate::injected_bug::InjectedBug;
 use crate::limits::ITEM_BYTES;
-use crate::table;
+use crate::{nouns, table};
 
 /// The table.
 #[derive(Debug, Default)]
@@ -71,7 +71,7 @@ impl MemoryStore {
         for (now, input) in inputs {
             let Some(subject) = input.about().subject else { continue };
             let view = rows.view(&subject, *now);
-            if let Some(change) = decide(&view, input, settings, *now).change {
+            if let Some(change) = decide(nouns::ALL, &view, input, settings, *now).change {
                 // Without a version to hold it against, a commit succeeds.
                 let _ = rows.commit(None, &change, None);
                 if let Some((trial, peer, version)) = view.peer_of(&change) {

@@ -130,12 +130,12 @@ async fn fetched(found: &Found, object: Object, folder: &Path) -> Result<(), Fai
 /// The page as the control plane would draw it now. Prices are in it as far as the caller may read them.
 async fn drawn(found: &Found) -> Result<String, Failure> {
     let (sweep, plan, trials) = (&found.sweep, found.plan()?, found.trials().await?);
-    let reads = Services::default().reaching(results(&found.target.config, render));
+    let reads = Services::default().reaching(results(&found.target.config));
     let gathered = reads.execute(Gather { wanted: Wanted::of(sweep, plan, &trials), trials: trials.into() }).await;
     let gathered = gathered.context(|| format!("cannot read what {} has collected", sweep.id))?;
     let inputs = gathered.into_iter().find_map(|outcome| {
-        let Outcome::ReportInputs { trials, gathered, .. } = outcome else { return None };
-        Some((trials, gathered))
+        let Outcome::ReportInputs { trials, inputs, .. } = outcome else { return None };
+        Some((trials, inputs))
     });
     let (trials, inputs) =
         inputs.ok_or_else(|| Failure::new("nothing was gathered for the report: a defect, please report it"))?;

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! JSON → event::parse → Event → Input → store.load(subject) → View
-//!      → decide(&view, &input, settings, now) → Decision { change, commands, next }
+//!      → decide(nouns, &view, &input, settings, now) → Decision { change, commands, next }
 //!      → store.commit (only if the record's version is unchanged)
 //!      → executor.execute(command) → Outcome → Input → decide …
 //! ```

@@ -53,10 +53,6 @@ pub fn set_of(plan: &Plan, index: u32) -> u32 {
     u32::try_from(of(index)).unwrap_or(index)
 }
 
-/// [`choose`]. A decision is handed it by the service that reads the space: with a call of its own, every function would
-/// have the code.
-pub type Choose = fn((&Plan, &Ranking), &Search, &BTreeMap<u32, Peer>, u32) -> Option<Chosen>;
-
 /// The parameters of the trial's set: what another trial of the set has, or what is suggested. `None` where `exclude`
 /// leaves nothing.
 pub fn choose(

@@ -1,7 +1,6 @@
 //! What a sweep's results are made from beside its records, and the results.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Debug;
 
 use jiff::Timestamp;
 use serde_json::json;
@@ -89,23 +88,6 @@ impl Wanted {
     }
 }
 
-/// What the results of a sweep are made from. Behind this trait, so that only a function that gathers it has the code
-/// that makes them.
-pub trait Gathered: Debug + Send + Sync {
-    /// The results of a sweep as it stands, and what it has cost. The summary only once it has ended.
-    ///
-    /// # Errors
-    /// The parameters are not the sweep's `trials.jsonl`.
-    fn results(
-        &self,
-        sweep: &Sweep,
-        plan: &Plan,
-        trials: &[Trial],
-        has_ended: bool,
-        now: Timestamp,
-    ) -> Result<(Results, Spent), csv::Error>;
-}
-
 impl ReportInputs {
     /// Git and other programs repeat the URL of the code, or a part of it.
     fn logs_without_secrets(&self, plan: &Plan) -> BTreeMap<u32, Vec<String>> {
@@ -113,10 +95,12 @@ impl ReportInputs {
         let hidden = |lines: &Vec<String>| lines.iter().map(|line| secrets.hide(line)).collect();
         self.logs.iter().map(|(index, lines)| (*index, hidden(lines))).collect()
     }
-}
 
-impl Gathered for ReportInputs {
-    fn results(
+    /// The results of a sweep as it stands, and what it has cost. The summary only once it has ended.
+    ///
+    /// # Errors
+    /// The parameters are not the sweep's `trials.jsonl`.
+    pub fn results(
         &self,
         sweep: &Sweep,
         plan: &Plan,

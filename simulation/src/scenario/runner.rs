@@ -16,6 +16,7 @@ use spotsweep_records::workspace::{Call, Keep, Origin, WorkspacePlan};
 use spotsweep_sweep_file::{Defaults, Hidden};
 
 use super::words::{self, JOB};
+use crate::nouns;
 
 /// The trial and its surroundings.
 pub(super) struct ScenarioRunner {
@@ -96,10 +97,10 @@ impl ScenarioRunner {
 
     /// The decision about an event. A request is decided once what it shows of its instance is on the sweep's record.
     fn decided(&mut self, event: &Input) -> Decision {
-        let mut decision = decide(&self.view, event, &self.settings, self.now);
+        let mut decision = decide(nouns::ALL, &self.view, event, &self.settings, self.now);
         while let Some(noted) = decision.next.pop_if(|next| matches!(next, Followup::Requested(_))) {
             decision.change.into_iter().for_each(|change| self.view.apply(change, History::new()));
-            decision = decide(&self.view, &Input::Followup(noted), &self.settings, self.now);
+            decision = decide(nouns::ALL, &self.view, &Input::Followup(noted), &self.settings, self.now);
         }
         decision
     }

@@ -33,14 +33,14 @@ pub(super) async fn gather(
     trials: Arc<[Trial]>,
 ) -> Executed {
     let parameters = GetObject::of(&wanted.upload.bucket, trials::lines_key(&wanted.sweep));
-    let gathered = ReportInputs {
+    let inputs = ReportInputs {
         parameters: read(s3, parameters).await?,
         file: file(s3, &wanted).await,
         curves: curves_of(s3, &wanted).await,
         logs: ends(s3, &wanted, &wanted.logs, "train.log", LOG_BYTES, |end| last_lines(&end)).await,
         prices: prices::read(price, &wanted.pools, wanted.since).await,
     };
-    Ok(vec![Outcome::ReportInputs { sweep: wanted.sweep, trials, gathered: Arc::new(gathered) }])
+    Ok(vec![Outcome::ReportInputs { sweep: wanted.sweep, trials, inputs: Arc::new(inputs) }])
 }
 
 async fn file(s3: &impl S3, wanted: &Wanted) -> Option<String> {

@@ -11,6 +11,7 @@ use spotsweep_sweep_file::parse;
 use super::*;
 use crate::command::Command;
 use crate::decide::decide;
+use crate::decide::scene::NOUNS;
 use crate::event::{Ask, Event, TrialRequest};
 use crate::input::{Input, Subject};
 use crate::outcome::Outcome;
@@ -127,7 +128,7 @@ impl Scene {
                     unreachable!("{input:?}")
                 }
             };
-            let decision = decide(&view, &input, &self.settings, self.now);
+            let decision = decide(NOUNS, &view, &input, &self.settings, self.now);
             next.extend(self.take(decision));
         }
     }
@@ -208,13 +209,13 @@ fn first_claim(sweep: &Sweep, listed: &str) -> (String, Trial) {
     let (token, secret, ask) = (sweep.claim_token.clone(), Some(Secret::of([1; 16])), Ask::Claim(Default::default()));
     let claim = TrialRequest { sweep: id, index: 1, job, attempt: 1, token, secret, ask };
     let view = View { sweep: held(sweep.clone(), None), ..View::default() };
-    let claimed = decide(&view, &Event::TrialRequested(claim).into(), &settings, at(60));
+    let claimed = decide(NOUNS, &view, &Event::TrialRequested(claim).into(), &settings, at(60));
     let [Command::FindStart { request, listed: from, .. }] = claimed.commands.as_slice() else {
         unreachable!("{claimed:?}")
     };
     let start = from.start(listed.as_bytes(), 1).unwrap();
     let found = Outcome::StartFound { request: request.clone(), start };
-    let change = decide(&view, &found.into(), &settings, at(60)).change.unwrap();
+    let change = decide(NOUNS, &view, &found.into(), &settings, at(60)).change.unwrap();
     let Record::Trial(trial) = change.record else { unreachable!() };
     (from.key(&sweep.id), *trial)
 }

@@ -10,6 +10,7 @@ use spotsweep_protocol::metric::{Metric, Source};
 use spotsweep_protocol::secret::Secret;
 use spotsweep_protocol::stop::StopReason;
 
+use crate::decide::scene::NOUNS;
 use crate::decide::{Decision, decide};
 use crate::event::{Ask, Ending, Event, TrialRequest};
 use crate::settings::Settings;
@@ -61,7 +62,7 @@ impl Scene {
         let sweep = Versioned { record: self.sweep.clone(), version: 1, due: None, recent: History::new() };
         let view = View { sweep: Some(sweep), trial: self.trial.clone().map(held), ..View::default() };
         let settings = Settings::from_variables(|_| Some("0".into())).unwrap();
-        decide(&view, &Event::TrialRequested(request).into(), &settings, NOW)
+        decide(NOUNS, &view, &Event::TrialRequested(request).into(), &settings, NOW)
     }
 
     fn takes(&mut self, attempt: u32, of: u8, ask: Ask) -> Decision {
