@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use spotsweep_aws::{DynamoStore, RETENTION_DAYS};
 use spotsweep_control_plane::store::{Audit, Change, Record, Store, View};
-use spotsweep_control_plane::sweep::Sweep;
-use spotsweep_control_plane::trial::Trial;
 use spotsweep_protocol::ids::{JobId, SweepId};
+use spotsweep_records::sweep::Sweep;
+use spotsweep_records::trial::Trial;
 use spotsweep_tests::local::{Call, Observed, Table, service_time};
 use tokio::process::Command;
 use tokio::time::{Instant, sleep};

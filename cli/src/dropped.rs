@@ -8,8 +8,8 @@ use aws_sdk_s3::Client;
 use aws_sdk_s3::primitives::ByteStream;
 use serde_json::Value;
 use spotsweep_control_plane::decide::sweep_upload::whole_file;
-use spotsweep_control_plane::sweep::upload::{DROP_PREFIX, RUN_CAP_METADATA, Upload};
 use spotsweep_protocol::ids::SweepId;
+use spotsweep_records::sweep::upload::{DROP_PREFIX, RUN_CAP_METADATA, Upload};
 use spotsweep_sweep_file::{Problem, Rejected, Warning};
 use tokio::time::{Instant, sleep, timeout};
 

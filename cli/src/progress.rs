@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
-use spotsweep_control_plane::results::ranking::{self, best, leader};
-use spotsweep_control_plane::results::sets::Mean;
-use spotsweep_control_plane::sweep::Plan;
-use spotsweep_control_plane::trial::{Standing, Trial};
+use spotsweep_ranking::sets::Mean;
+use spotsweep_ranking::{self as ranking, best, leader};
+use spotsweep_records::sweep::Plan;
+use spotsweep_records::trial::{Standing, Trial};
 
 use crate::{out, show};
 use spotsweep_protocol::words::{counted, rounded};
@@ -270,7 +270,7 @@ mod tests {
     use spotsweep_protocol::metric::{Metric, Source};
 
     use super::*;
-    use spotsweep_control_plane::trial::JobStatus;
+    use spotsweep_records::trial::JobStatus;
 
     fn plan(more: &Value) -> Plan {
         let mut plan = json!({ "trials": 6, "queue": "q", "definition": "d:1", "attempts": 1, "parts": [],

@@ -8,8 +8,8 @@ use aws_sdk_ec2::primitives::DateTime;
 use aws_sdk_ec2::types::{InstanceType, SpotPrice};
 use jiff::Timestamp;
 use serde::Serialize;
-use spotsweep_control_plane::results::cost::is_in_dollars;
 use spotsweep_protocol::failure::{Context, Failure};
+use spotsweep_report::cost::is_in_dollars;
 
 use crate::target::Target;
 

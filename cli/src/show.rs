@@ -4,9 +4,9 @@ use std::fmt::Display;
 use std::io::{self, Write};
 
 use serde_json::Value;
-use spotsweep_control_plane::trial::{Standing, Trial};
 use spotsweep_protocol::visible::escaped;
 use spotsweep_protocol::words::{duration, rounded};
+use spotsweep_records::trial::{Standing, Trial};
 
 /// Space between two columns.
 const GAP: &str = "  ";

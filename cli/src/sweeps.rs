@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use spotsweep_aws::{ReadError, Reader, is_gone};
-use spotsweep_control_plane::results::parameters::with_suggested;
-use spotsweep_control_plane::sweep::{Plan, Sweep};
-use spotsweep_control_plane::trial::Trial;
 use spotsweep_protocol::ids::SweepId;
+use spotsweep_records::sweep::{Plan, Sweep};
+use spotsweep_records::trial::Trial;
+use spotsweep_report::parameters::with_suggested;
 use spotsweep_sweep_file::trials;
 
 use crate::out;
@@ -190,7 +190,7 @@ impl Found {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use spotsweep_control_plane::sweep::upload::Upload;
+    use spotsweep_records::sweep::upload::Upload;
 
     use super::*;
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use spotsweep_control_plane::store::Audit;
-use spotsweep_control_plane::trial::{Attempt, Trial};
+use spotsweep_records::trial::{Attempt, Trial};
 
 use crate::show;
 use spotsweep_protocol::words::{counted, duration};
@@ -192,8 +192,8 @@ fn folded(group: &[Line]) -> String {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use spotsweep_control_plane::trial::JobStatus;
     use spotsweep_protocol::ids::{JobId, SweepId};
+    use spotsweep_records::trial::JobStatus;
 
     use super::*;
 

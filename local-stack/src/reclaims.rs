@@ -11,8 +11,8 @@ use std::collections::{BTreeSet, VecDeque};
 use std::time::Instant;
 
 use serde_json::Value;
-use spotsweep_control_plane::sweep::Plan;
-use spotsweep_control_plane::trial::Trial;
+use spotsweep_records::sweep::Plan;
+use spotsweep_records::trial::Trial;
 use spotsweep_world::batch::DescribeJobs;
 
 use crate::batch::ZONES;

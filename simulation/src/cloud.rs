@@ -21,7 +21,6 @@ use serde_json::json;
 use spotsweep_control_plane::calls::{CallError, EventEntry, SpotPriceRow, Wait};
 use spotsweep_control_plane::execute::{self, Services};
 use spotsweep_control_plane::handle::Executor;
-use spotsweep_control_plane::results::report::Report;
 use spotsweep_protocol::ids::{JobName, Run};
 use spotsweep_protocol::secret::Secret;
 use spotsweep_world::World;
@@ -244,7 +243,6 @@ impl Cloud {
     pub fn executor<'a>(&'a self, time: &'a impl Wait) -> impl Executor + 'a {
         let client = || Client::new(self, time);
         let calls = || WithBug { calls: client(), cloud: self };
-        let page = |report: &Report| json!(report).to_string();
         let services = Services::default()
             .reaching(execute::batch(calls(), time))
             .reaching(execute::ebs(calls(), time))
@@ -257,7 +255,7 @@ impl Cloud {
             .reaching(execute::lines(client()))
             .reaching(execute::access(client()))
             .reaching(execute::bus_and_topics(client(), client()))
-            .reaching(execute::results(client(), (calls(), client(), REGION.to_owned()), page));
+            .reaching(execute::results(client(), (calls(), client(), REGION.to_owned())));
         Misread { services, bug: self.injected_bug() }
     }
 }

@@ -10,7 +10,7 @@ use spotsweep_control_plane::calls::EventEntry;
 use spotsweep_control_plane::event;
 use spotsweep_control_plane::handle::{HandleError, Report, handle};
 use spotsweep_control_plane::settings::{LEASE, POLL, RECHECK, Settings};
-use spotsweep_control_plane::sweep::pages::PAGE_TRIALS;
+use spotsweep_records::sweep::pages::PAGE_TRIALS;
 use spotsweep_sweep_file::Defaults;
 use spotsweep_world::{AttemptKey, Effect, Settings as WorldSettings, Timings, World};
 
@@ -18,6 +18,7 @@ use crate::calls::Calls;
 use crate::cloud::Cloud;
 use crate::injected_bug::InjectedBug;
 use crate::memory::MemoryStore;
+use crate::nouns;
 use crate::permissions::{CONTROL_PLANE, Permissions};
 use crate::standing::Standing;
 
@@ -159,7 +160,8 @@ impl Harness {
         self.cloud.world().advance(self.now);
         let now = self.now + SignedDuration::from_millis(skew_ms);
         let time = Standing::default();
-        handle(&self.store, &self.cloud.executor(&time), &self.settings, event, now).await
+        let nouns = nouns::of(&event);
+        handle(&self.store, &self.cloud.executor(&time), nouns, &self.settings, event, now).await
     }
 
     /// The schedule's event.

@@ -9,6 +9,7 @@ pub mod injected_bug;
 pub mod invocation;
 pub mod limits;
 pub mod memory;
+pub mod nouns;
 pub mod permissions;
 pub mod run;
 pub mod scenario;

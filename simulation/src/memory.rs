@@ -10,22 +10,22 @@ use jiff::Timestamp;
 use spotsweep_control_plane::decide::decide;
 use spotsweep_control_plane::input::{Input, Subject};
 use spotsweep_control_plane::metrics::Telemetry;
-use spotsweep_control_plane::results::peer::Peer;
 use spotsweep_control_plane::settings::Settings;
 use spotsweep_control_plane::store::{
     Audit, Change, CommitError, History, Overdue, RESERVED, Record, Reservation, Store, Versioned, View,
 };
-use spotsweep_control_plane::sweep::{Stage, Sweep};
-use spotsweep_control_plane::trial::Trial;
-use spotsweep_control_plane::workspace::{TrialRef, Workspace};
 use spotsweep_protocol::ids::{DescribedJob, SweepId};
 use spotsweep_protocol::rungs::Rung;
+use spotsweep_ranking::peer::Peer;
+use spotsweep_records::sweep::{Stage, Sweep};
+use spotsweep_records::trial::Trial;
+use spotsweep_records::workspace::{TrialRef, Workspace};
 
 use crate::calls::{Calls, Unanswered};
 use crate::decision_log::DecisionLog;
 use crate::injected_bug::InjectedBug;
 use crate::limits::ITEM_BYTES;
-use crate::table;
+use crate::{nouns, table};
 
 /// The table.
 #[derive(Debug, Default)]
@@ -71,7 +71,7 @@ impl MemoryStore {
         for (now, input) in inputs {
             let Some(subject) = input.about().subject else { continue };
             let view = rows.view(&subject, *now);
-            if let Some(change) = decide(&view, input, settings, *now).change {
+            if let Some(change) = decide(nouns::ALL, &view, input, settings, *now).change {
                 // Without a version to hold it against, a commit succeeds.
                 let _ = rows.commit(None, &change, None);
                 if let Some((trial, peer, version)) = view.peer_of(&change) {

@@ -6,10 +6,10 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 use spotsweep_control_plane::input::Subject;
-use spotsweep_control_plane::results::peer::Peer;
 use spotsweep_control_plane::store::{Record, View};
-use spotsweep_control_plane::sweep::Sweep;
-use spotsweep_control_plane::trial::Trial;
+use spotsweep_ranking::peer::Peer;
+use spotsweep_records::sweep::Sweep;
+use spotsweep_records::trial::Trial;
 
 use crate::limits::Units;
 

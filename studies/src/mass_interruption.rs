@@ -13,8 +13,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use spotsweep_control_plane::trial::Trial;
-use spotsweep_control_plane::workspace::Stage as Standing;
+use spotsweep_records::trial::Trial;
+use spotsweep_records::workspace::Stage as Standing;
 use spotsweep_simulation::harness::{Account, Harness};
 use spotsweep_world::{AttemptKey, Effect, Timings};
 

@@ -55,7 +55,7 @@ class Instances(unittest.TestCase):
         self.assertGreater(queues["UrgentQueue"]["Priority"], queues["SpotQueue"]["Priority"])
 
     def test_the_job_definition_retries_what_the_library_calls_an_interruption(self):
-        source = (ROOT / "shared/control-plane/src/trial.rs").read_text()
+        source = (ROOT / "shared/records/src/trial.rs").read_text()
         reason = re.search(r'HOST_GONE: &str = "([^"]+)"', source)[1]
         code = re.search(r"INTERRUPTED_EXIT_CODE: i32 = (\d+)", source)[1]
         not_started = re.search(r'NOT_STARTED: &str = "([^"]+)"', source)[1]

@@ -5,7 +5,7 @@ import unittest
 
 from cfn import ROOT, as_list, of_type, template
 
-NOTIFICATION = (ROOT / "shared/control-plane/src/sweep/notification.rs").read_text()
+NOTIFICATION = (ROOT / "shared/records/src/sweep/notification.rs").read_text()
 # Quotes, line ends and a backslash, as parameters and problems may have them.
 MESSAGE = 'sweeps/digits.yaml: 3 of 4 trials succeeded, 1 failed\nbest: trial 2 with val_accuracy 0.97, {"lr":0.03,"path":"a\\b"}'
 # https://docs.aws.amazon.com/batch/latest/userguide/batch-job-queue-blocked-events.html, of a trial of ours.

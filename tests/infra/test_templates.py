@@ -241,7 +241,7 @@ class Permissions(unittest.TestCase):
                     self.assertNotRegex(action, r"^(s3|dynamodb|logs|iam):(Delete|Remove)", f"{name} {policy}")
 
     def test_volumes_and_snapshots_carry_only_the_tags_that_the_library_gives(self):
-        source = (ROOT / "shared/control-plane/src/workspace.rs").read_text()
+        source = (ROOT / "shared/records/src/workspace.rs").read_text()
         tags = {*re.findall(r'&str = "(spotsweep:\w+)"', source), "Name"}
         tagging = [found for _, found in policy_statements(CONTROL) if found["Action"] == "ec2:CreateTags"]
         self.assertEqual(len(tagging), 2)

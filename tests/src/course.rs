@@ -17,11 +17,11 @@ use spotsweep_control_plane::handle::{ExecuteError, Executor};
 use spotsweep_control_plane::input::Subject;
 use spotsweep_control_plane::metrics::Telemetry;
 use spotsweep_control_plane::outcome::Outcome;
-use spotsweep_control_plane::results::peer::Peer;
 use spotsweep_control_plane::store::{Audit, Change, CommitError, History, Record, Store, Versioned, View};
-use spotsweep_control_plane::sweep::Sweep;
-use spotsweep_control_plane::trial::Trial;
 use spotsweep_protocol::ids::SweepId;
+use spotsweep_ranking::peer::Peer;
+use spotsweep_records::sweep::Sweep;
+use spotsweep_records::trial::Trial;
 use spotsweep_simulation::harness::{Account, Harness};
 use spotsweep_sweep_file::{Search, parse};
 

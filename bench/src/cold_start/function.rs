@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use spotsweep_control_plane::event::{self, Event};
-use spotsweep_control_plane::sweep::{Stage, Sweep};
+use spotsweep_records::sweep::{Stage, Sweep};
 
 use super::fake_aws::attribute;
 

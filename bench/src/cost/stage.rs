@@ -14,6 +14,7 @@ use spotsweep_protocol::cause::chain;
 use spotsweep_protocol::claim::Reply;
 use spotsweep_protocol::ids::SweepId;
 use spotsweep_simulation::harness::{Account, Harness};
+use spotsweep_simulation::nouns;
 use spotsweep_tests::course::Unpublished;
 use spotsweep_tests::local::Table;
 use spotsweep_world::Timings;
@@ -285,7 +286,8 @@ impl Stage {
         let wait = VirtualWait::new(&self.harness.cloud, now);
         let parsed = event::parse(event.clone()).expect("the event parses");
         let executor = self.harness.cloud.executor(&wait);
-        let done = handle(store, &executor, self.harness.settings(), parsed, now).await;
+        let nouns = nouns::of(&parsed);
+        let done = handle(store, &executor, nouns, self.harness.settings(), parsed, now).await;
         drop(executor);
         self.harness.now = wait.ends();
         let waited = self.harness.now.duration_since(now).as_secs_f64();

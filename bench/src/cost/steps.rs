@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::json;
-use spotsweep_control_plane::trial::INTERRUPTED_EXIT_CODE;
 use spotsweep_protocol::claim::{ClaimRequest, Found, Machine, Market, NoticeKind, Outputs, Reply, Request, Seal};
 use spotsweep_protocol::metric::{Metric, Source};
 use spotsweep_protocol::secret::Secret;
+use spotsweep_records::trial::INTERRUPTED_EXIT_CODE;
 
 use super::agent::{Agent, Doing};
 use super::stage::Stage;

@@ -6,6 +6,7 @@ use std::time::Instant;
 use serde_json::Value;
 use spotsweep_control_plane::event::{self, Event};
 use spotsweep_control_plane::handle::handle;
+use spotsweep_simulation::nouns;
 use spotsweep_tests::course::{Course, Idle, kind, ready};
 
 use crate::row::{Row, median};
@@ -64,7 +65,7 @@ fn parsed(raw: &[u8]) -> Event {
 
 fn handled(course: &Course, raw: &[u8]) {
     let harness = &course.harness;
-    let handling = handle(&harness.store, &Idle, harness.settings(), parsed(raw), harness.now);
+    let handling = handle(&harness.store, &Idle, nouns::ALL, harness.settings(), parsed(raw), harness.now);
     ready(handling).expect("the event is handled");
     harness.calls.take();
 }

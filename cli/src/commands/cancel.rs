@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use spotsweep_control_plane::command::STOPPED_IDS;
-use spotsweep_control_plane::sweep::{Plan, Stage, Sweep};
-use spotsweep_control_plane::trial::Trial;
 use spotsweep_protocol::ids::PART_TRIALS;
 use spotsweep_protocol::stop::StopReason;
+use spotsweep_records::sweep::{Plan, Stage, Sweep};
+use spotsweep_records::trial::Trial;
 use tokio::time::{Instant, sleep};
 
 use crate::consent::Loss;
@@ -284,8 +284,8 @@ async fn wait(mut found: Found, indices: &[u32]) -> Result<(), Failure> {
 
 #[cfg(test)]
 mod tests {
-    use spotsweep_control_plane::trial::JobStatus;
     use spotsweep_protocol::ids::{JobId, SweepId};
+    use spotsweep_records::trial::JobStatus;
 
     use super::*;
 

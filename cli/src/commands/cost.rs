@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use serde_json::Value;
-use spotsweep_control_plane::sweep::spent::Spent;
+use spotsweep_records::sweep::spent::Spent;
 
 use crate::target::Table;
 use crate::{out, show, sweeps};

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 use serde_json::{Map, Value, json};
-use spotsweep_control_plane::results::csv_cell::csv_cell;
+use spotsweep_report::csv_cell::csv_cell;
 use spotsweep_sweep_file::SweepFile;
 
 use crate::{out, show, sweep_file};

@@ -9,9 +9,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use spotsweep_aws::Reader;
 use spotsweep_control_plane::store;
-use spotsweep_control_plane::sweep::Sweep;
-use spotsweep_control_plane::trial::Trial;
 use spotsweep_protocol::ids::SweepId;
+use spotsweep_records::sweep::Sweep;
+use spotsweep_records::trial::Trial;
 
 use crate::target::Table;
 use crate::timeline::History;

@@ -8,10 +8,10 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 use serde_json::{Map, Value};
-use spotsweep_control_plane::results::ranking::ranking;
-use spotsweep_control_plane::sweep::{Plan, Ranking, Sweep};
-use spotsweep_control_plane::trial::Trial;
 use spotsweep_protocol::claim::TrialLine;
+use spotsweep_ranking::ranking;
+use spotsweep_records::sweep::{Plan, Ranking, Sweep};
+use spotsweep_records::trial::Trial;
 
 use crate::sweeps::Found;
 use crate::target::Table;

@@ -5,7 +5,7 @@ mod stream;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use spotsweep_control_plane::trial::Trial;
+use spotsweep_records::trial::Trial;
 use tokio::time::sleep;
 
 use self::stream::{Read, Stream};

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 use spotsweep_aws::{ReadError, Reader};
-use spotsweep_control_plane::sweep::{Stage, Sweep};
 use spotsweep_protocol::ids::SweepId;
+use spotsweep_records::sweep::{Stage, Sweep};
 
 use crate::progress::Figures;
 use crate::target::Table;

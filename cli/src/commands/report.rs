@@ -15,9 +15,9 @@ use spotsweep_control_plane::command::Command::Gather;
 use spotsweep_control_plane::execute::Services;
 use spotsweep_control_plane::handle::Executor;
 use spotsweep_control_plane::outcome::Outcome;
-use spotsweep_control_plane::results::inputs::Wanted;
-use spotsweep_control_plane::results::report::render;
-use spotsweep_control_plane::sweep::Stage;
+use spotsweep_records::sweep::Stage;
+use spotsweep_report::inputs::Wanted;
+use spotsweep_report::page::render;
 use tokio::process::Command;
 
 use crate::download::{Arrival, Object, Present, fetch, list};
@@ -129,12 +129,12 @@ async fn fetched(found: &Found, object: Object, folder: &Path) -> Result<(), Fai
 /// Draws the page as the control plane would now. It has the prices that the caller may read.
 async fn drawn(found: &Found) -> Result<String, Failure> {
     let (sweep, plan, trials) = (&found.sweep, found.plan()?, found.trials().await?);
-    let reads = Services::default().reaching(results(&found.target.config, render));
+    let reads = Services::default().reaching(results(&found.target.config));
     let gathered = reads.execute(Gather { wanted: Wanted::of(sweep, plan, &trials), trials: trials.into() }).await;
     let gathered = gathered.context(|| format!("cannot read what {} has collected", sweep.id))?;
     let inputs = gathered.into_iter().find_map(|outcome| {
-        let Outcome::ReportInputs { trials, gathered, .. } = outcome else { return None };
-        Some((trials, gathered))
+        let Outcome::ReportInputs { trials, inputs, .. } = outcome else { return None };
+        Some((trials, inputs))
     });
     let (trials, inputs) =
         inputs.ok_or_else(|| Failure::new("nothing was gathered for the report: a defect, please report it"))?;

@@ -10,8 +10,8 @@ use std::process::ExitCode;
 
 use jiff::Timestamp;
 use serde_json::Value;
-use spotsweep_control_plane::sweep::upload::Upload;
-use spotsweep_control_plane::trial::{Standing, Trial};
+use spotsweep_records::sweep::upload::Upload;
+use spotsweep_records::trial::{Standing, Trial};
 use spotsweep_sweep_file::{MAX_FILE_BYTES, SweepFile};
 
 use crate::download::all_below;

@@ -4,11 +4,11 @@ use std::process::ExitCode;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use spotsweep_control_plane::results::diagnosis::{reason, why};
-use spotsweep_control_plane::results::ranking::{ranked, ranking};
-use spotsweep_control_plane::results::warnings::texts;
-use spotsweep_control_plane::sweep::{Ranking, Sweep};
-use spotsweep_control_plane::trial::{JobStatus, Trial};
+use spotsweep_ranking::{ranked, ranking};
+use spotsweep_records::sweep::{Ranking, Sweep};
+use spotsweep_records::trial::{JobStatus, Trial};
+use spotsweep_report::diagnosis::{reason, why};
+use spotsweep_report::warnings::texts;
 use spotsweep_sweep_file::Warning;
 
 use crate::commands::ls;
@@ -133,7 +133,7 @@ fn rows(trials: &[&Trial], by: Option<&Ranking>) -> Vec<Vec<String>> {
     let row = |trial: &&Trial| {
         let measured = by.and_then(|by| trial.metrics.get(&by.name));
         let attempt = trial.attempts.last_key_value();
-        let of_attempt = |pick: fn(&spotsweep_control_plane::trial::Attempt) -> &Option<String>| {
+        let of_attempt = |pick: fn(&spotsweep_records::trial::Attempt) -> &Option<String>| {
             attempt.and_then(|(_, attempt)| pick(attempt).clone()).unwrap_or_default()
         };
         vec![

@@ -5,11 +5,11 @@ use std::process::ExitCode;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
-use spotsweep_control_plane::results::ranking::{Score, best, score};
-use spotsweep_control_plane::results::warnings::texts;
-use spotsweep_control_plane::suggestion::{self, Chosen};
-use spotsweep_control_plane::sweep::{Plan, Ranking};
-use spotsweep_control_plane::trial::{Standing, Trial};
+use spotsweep_ranking::suggestion::{self, Chosen};
+use spotsweep_ranking::{Score, best, score};
+use spotsweep_records::sweep::{Plan, Ranking};
+use spotsweep_records::trial::{Standing, Trial};
+use spotsweep_report::warnings::texts;
 use spotsweep_search::suggest::Basis;
 use spotsweep_sweep_file::{Search, trials};
 

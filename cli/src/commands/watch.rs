@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use spotsweep_control_plane::sweep::Stage;
-use spotsweep_control_plane::sweep::spent::sentence;
+use spotsweep_records::sweep::Stage;
+use spotsweep_records::sweep::spent::sentence;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::{MissedTickBehavior, interval};
 

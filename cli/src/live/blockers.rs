@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use spotsweep_control_plane::sweep::{Plan, Stage};
-use spotsweep_control_plane::trial::{JobStatus, Trial};
+use spotsweep_records::sweep::{Plan, Stage};
+use spotsweep_records::trial::{JobStatus, Trial};
 
 use super::look::{Batch, Look};
 use super::queued::{USUAL_WAIT, longest};

@@ -10,8 +10,8 @@ use super::losses::Losses;
 use super::model::Model;
 use super::spark;
 use super::zone::Zone;
-use spotsweep_control_plane::sweep::spent::sentence;
 use spotsweep_protocol::words::{counted, duration};
+use spotsweep_records::sweep::spent::sentence;
 
 /// Rows of zones, and of what is waited for.
 const MOST_ROWS: usize = 4;

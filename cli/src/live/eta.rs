@@ -1,7 +1,7 @@
 //! Estimates when a sweep will be done, from its own trials.
 
 use jiff::{SignedDuration, Timestamp};
-use spotsweep_control_plane::trial::{JobStatus, Trial};
+use spotsweep_records::trial::{JobStatus, Trial};
 
 /// Number of the newest starts and ends of containers over which the number of containers is averaged.
 const EVENTS: usize = 20;

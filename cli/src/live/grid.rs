@@ -1,6 +1,6 @@
 //! Shows all trials as a block of cells.
 
-use spotsweep_control_plane::trial::{self, Trial};
+use spotsweep_records::trial::{self, Trial};
 
 /// State of a trial. If one cell stands for several trials, it shows the last of these states among them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -99,7 +99,7 @@ pub(super) fn cells(standings: &[Standing], most: usize) -> (Vec<Standing>, usiz
 mod tests {
     use super::*;
     use crate::live::samples::trial;
-    use spotsweep_control_plane::trial::JobStatus;
+    use spotsweep_records::trial::JobStatus;
 
     #[test]
     fn a_cell_shows_what_needs_a_look() {

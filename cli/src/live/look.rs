@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::Value;
-use spotsweep_control_plane::sweep::{Plan, Stage, Sweep};
-use spotsweep_control_plane::trial::Trial;
+use spotsweep_records::sweep::{Plan, Stage, Sweep};
+use spotsweep_records::trial::Trial;
 use tokio::sync::mpsc::{self, Receiver};
 use tokio::time::{Instant, sleep};
 
@@ -196,7 +196,7 @@ fn waiting(plan: &Plan, trials: &[Trial]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use spotsweep_control_plane::trial::JobStatus;
+    use spotsweep_records::trial::JobStatus;
 
     use super::*;
     use crate::live::samples::{look, running, succeeded, sweep, trial};

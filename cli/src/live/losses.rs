@@ -1,7 +1,7 @@
 //! Counts what interruptions have cost a sweep so far.
 
 use jiff::Timestamp;
-use spotsweep_control_plane::trial::Trial;
+use spotsweep_records::trial::Trial;
 
 use super::watch_event::{lost, ran_before};
 

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use spotsweep_control_plane::results::ranking::{ranked_value, ranking};
-use spotsweep_control_plane::results::warnings::{About, Warned, current, texts};
-use spotsweep_control_plane::sweep::Ranking;
-use spotsweep_control_plane::trial::Trial;
+use spotsweep_ranking::{ranked_value, ranking};
+use spotsweep_records::sweep::Ranking;
+use spotsweep_records::trial::Trial;
+use spotsweep_report::warnings::{About, Warned, current, texts};
 
 use super::grid::{Standing, standings};
 use super::look::Look;
@@ -223,8 +223,8 @@ fn is_better(by: &Ranking, value: f64, than: f64) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use spotsweep_control_plane::sweep::Stage;
-    use spotsweep_control_plane::trial::JobStatus;
+    use spotsweep_records::sweep::Stage;
+    use spotsweep_records::trial::JobStatus;
 
     use super::*;
     use crate::live::samples::{at, interrupted, look, running, succeeded, trial};

@@ -1,8 +1,8 @@
 //! Finds trials that wait for an instance.
 
 use jiff::{SignedDuration, Timestamp};
-use spotsweep_control_plane::sweep::{Plan, Stage, Sweep};
-use spotsweep_control_plane::trial::{JobStatus, Trial};
+use spotsweep_records::sweep::{Plan, Stage, Sweep};
+use spotsweep_records::trial::{JobStatus, Trial};
 
 /// A trial is RUNNABLE for so long until an instance arrives. Only a longer wait is reported.
 pub(super) const USUAL_WAIT: SignedDuration = SignedDuration::from_secs(60);

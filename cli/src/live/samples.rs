@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use spotsweep_control_plane::sweep::upload::Upload;
-use spotsweep_control_plane::sweep::{Over, Plan, Ranking, Stage as SweepStage, Sweep};
-use spotsweep_control_plane::trial::{Attempt, JobStatus, Trial};
-use spotsweep_control_plane::workspace::{
-    Initialized, Origin, Place, Snapshot, SnapshotState, Stage, Volume, VolumeState, Workspace,
-};
 use spotsweep_protocol::ids::{JobId, SweepId};
 use spotsweep_protocol::metric::{Metric, Source};
+use spotsweep_records::sweep::upload::Upload;
+use spotsweep_records::sweep::{Over, Plan, Ranking, Stage as SweepStage, Sweep};
+use spotsweep_records::trial::{Attempt, JobStatus, Trial};
+use spotsweep_records::workspace::{
+    Initialized, Origin, Place, Snapshot, SnapshotState, Stage, Volume, VolumeState, Workspace,
+};
 
 use super::look::{Batch, Look};
 

@@ -6,10 +6,10 @@
 use crate::show;
 use jiff::Timestamp;
 use serde::Serialize;
-use spotsweep_control_plane::results::diagnosis::why;
-use spotsweep_control_plane::trial::{Attempt, Stall, Standing, Trial};
-use spotsweep_control_plane::workspace::{Stage, Workspace};
 use spotsweep_protocol::words::{counted, duration, rounded};
+use spotsweep_records::trial::{Attempt, Stall, Standing, Trial};
+use spotsweep_records::workspace::{Stage, Workspace};
+use spotsweep_report::diagnosis::why;
 
 /// Something that has happened. As JSON, it is a line of `watch --json` (docs/watch.md).
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -275,8 +275,8 @@ fn end(trial: &Trial) -> What {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use spotsweep_control_plane::trial::JobStatus;
     use spotsweep_protocol::stop::StopReason;
+    use spotsweep_records::trial::JobStatus;
 
     use crate::live::samples::{at, attached, detached, interrupted, trial};
 

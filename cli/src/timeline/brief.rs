@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use spotsweep_control_plane::results::diagnosis::why;
-use spotsweep_control_plane::results::warnings::lacks;
-use spotsweep_control_plane::trial::{Attempt, Standing, Trial};
 use spotsweep_protocol::metric::Metric;
 use spotsweep_protocol::words::{counted, duration, figure};
+use spotsweep_records::trial::{Attempt, Standing, Trial};
+use spotsweep_report::diagnosis::why;
+use spotsweep_report::warnings::lacks;
 
 use super::History;
 use crate::show;
@@ -153,7 +153,7 @@ fn rungs(trial: &Trial) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use spotsweep_control_plane::trial::JobStatus;
+    use spotsweep_records::trial::JobStatus;
 
     use super::*;
     use crate::live::samples::{attached, interrupted, running, succeeded, trial};

@@ -16,7 +16,7 @@ use spotsweep_control_plane::calls::{
     SubmitJob,
 };
 use spotsweep_control_plane::event::batch_job_state::JobDetail;
-use spotsweep_control_plane::trial::{RetryOn, RetryRule};
+use spotsweep_records::trial::{RetryOn, RetryRule};
 
 use self::definition::job_definition;
 use self::detail::job_detail;

@@ -38,14 +38,14 @@ use history::Kept;
 use rows::{Row, TRIAL, number, sortable};
 use spotsweep_control_plane::input::{About, Subject};
 use spotsweep_control_plane::metrics::{Metric, Telemetry};
-use spotsweep_control_plane::results::peer::Peer;
 use spotsweep_control_plane::store::{
     Audit, Change, CommitError, History, RESERVED, Record, Reservation, Store, Versioned, View,
 };
-use spotsweep_control_plane::sweep::Sweep;
-use spotsweep_control_plane::trial::Trial;
-use spotsweep_control_plane::workspace::{LONGEST_KEPT_DAYS, TrialRef};
 use spotsweep_protocol::ids::SweepId;
+use spotsweep_ranking::peer::Peer;
+use spotsweep_records::sweep::Sweep;
+use spotsweep_records::trial::Trial;
+use spotsweep_records::workspace::{LONGEST_KEPT_DAYS, TrialRef};
 
 pub(super) use rows::{CLOSED, INDEX, META, SHARDS, field, partition, text, trial_key};
 

@@ -12,7 +12,7 @@ use spotsweep_control_plane::calls::{
     AttachVolume, Attachment, CallError, CreateSnapshot, CreateVolume, DescribeSnapshots, DescribeSpotPrices,
     DescribeVolumes, Ec2, Filter, Instance, InstanceStatus, Page, Snapshot, SpotPriceRow, Tag, Volume,
 };
-use spotsweep_control_plane::workspace::EC2_TRIES;
+use spotsweep_records::workspace::EC2_TRIES;
 
 use self::answer::{attachment, instance, snapshot, volume};
 use super::call_error::call_error;

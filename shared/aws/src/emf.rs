@@ -44,8 +44,8 @@ mod tests {
     use spotsweep_control_plane::input::Input;
     use spotsweep_control_plane::metrics::Name;
     use spotsweep_control_plane::outcome::Outcome;
-    use spotsweep_control_plane::workspace::{Fact, TrialRef};
     use spotsweep_protocol::ids::SweepId;
+    use spotsweep_records::workspace::{Fact, TrialRef};
 
     #[test]
     fn a_line_is_what_cloudwatch_reads() {

@@ -70,6 +70,7 @@ pub use services::{ecs, tasks};
 #[cfg(feature = "s3")]
 pub use services::{lines, uploads};
 
+use spotsweep_control_plane::decide::Noun;
 use spotsweep_control_plane::event::{self, Event};
 use spotsweep_control_plane::execute::{Service, Services};
 use spotsweep_control_plane::handle::{HandleError, Report, handle};
@@ -83,6 +84,8 @@ pub struct Deployment {
     pub store: DynamoStore,
     /// Effects.
     pub executor: Services<'static>,
+    /// What no other function decides.
+    pub nouns: &'static [&'static dyn Noun],
     /// Names and times.
     pub settings: Settings,
     config: SdkConfig,
@@ -90,12 +93,12 @@ pub struct Deployment {
 
 impl Deployment {
     /// Reads the environment that `infra/control-plane.yaml` gives to every function. It reaches its table, and what
-    /// it is told to reach.
+    /// it is told to reach. It decides what every function does, and what its nouns do.
     ///
     /// # Errors
     /// Says which variable is missing: a misconfigured function fails its cold start.
     #[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
-    pub fn from_env() -> Result<Self, String> {
+    pub fn from_env(nouns: &'static [&'static dyn Noun]) -> Result<Self, String> {
         let variable: lambda::Variable = |name| env::var(name).ok();
         let settings = Settings::from_variables(variable)?;
         let table =
@@ -108,7 +111,7 @@ impl Deployment {
         };
         let config = lambda::config(variable)?;
         let store = DynamoStore::new(&config, table, retention_days);
-        Ok(Self { store, executor: Services::default(), settings, config })
+        Ok(Self { store, executor: Services::default(), nouns, settings, config })
     }
 
     /// Opens one more service.
@@ -126,7 +129,7 @@ impl Deployment {
     pub async fn respond(&self, raw: Value) -> Result<Value, String> {
         let event = event::parse(raw).map_err(|error| chain(&error))?;
         let is_request = matches!(event, Event::TrialRequested(_));
-        let handled = handle(&self.store, &self.executor, &self.settings, event, Timestamp::now()).await;
+        let handled = handle(&self.store, &self.executor, self.nouns, &self.settings, event, Timestamp::now()).await;
         handled.map(Report::into_response).map_err(|error| match error {
             // Whoever asks has shown nothing yet, and the cause may name records and roles. The log has it.
             HandleError::Load(_) if is_request => {

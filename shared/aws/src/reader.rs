@@ -6,9 +6,9 @@ use aws_config::SdkConfig;
 
 use super::dynamodb::{CLOSED, DynamoStore, INDEX, META, SHARDS, field, text, trial_key};
 use spotsweep_control_plane::store::Audit;
-use spotsweep_control_plane::sweep::Sweep;
-use spotsweep_control_plane::trial::Trial;
 use spotsweep_protocol::ids::SweepId;
+use spotsweep_records::sweep::Sweep;
+use spotsweep_records::trial::Trial;
 
 /// The table could not be read.
 #[derive(Debug, thiserror::Error)]

@@ -66,12 +66,11 @@ pub fn lines(config: &SdkConfig) -> impl Service + use<> {
     execute::lines(S3Sdk::new(config))
 }
 
-/// Gathers, and publishes reports drawn by `page`. Only a function that passes one has the page's scripts and styles in
-/// its binary.
+/// Gathers the results of a sweep, and publishes its report.
 #[cfg(all(feature = "ec2", feature = "pricing", feature = "s3"))]
-pub fn results(config: &SdkConfig, page: execute::ReportPage) -> impl Service + use<> {
+pub fn results(config: &SdkConfig) -> impl Service + use<> {
     let region = config.region().map(|region| region.to_string()).unwrap_or_default();
-    execute::results(S3Sdk::new(config), (Ec2Sdk::new(config), PricingSdk::new(config), region), page)
+    execute::results(S3Sdk::new(config), (Ec2Sdk::new(config), PricingSdk::new(config), region))
 }
 
 /// Finds the GPUs of attempts' containers.

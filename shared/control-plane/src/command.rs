@@ -6,19 +6,19 @@
 use std::sync::Arc;
 
 use crate::event::TrialRequest;
-use crate::results::inputs::{Results, Wanted};
-use crate::sweep::continuation::Listed;
-use crate::sweep::notification::Notification;
-use crate::sweep::upload::Upload;
-use crate::sweep::{Plan, Prepared};
 use crate::throttle::Turn;
-use crate::trial::Trial;
-use crate::workspace::{Call, TrialRef};
 use spotsweep_protocol::claim::Task;
 use spotsweep_protocol::ids::{DescribedJob, JobId, JobName, SweepId};
 use spotsweep_protocol::secret::Secret;
 use spotsweep_protocol::stop::StopReason;
-use spotsweep_sweep_file::{Defaults, Rejected};
+use spotsweep_records::sweep::continuation::Listed;
+use spotsweep_records::sweep::notification::Notification;
+use spotsweep_records::sweep::upload::Upload;
+use spotsweep_records::sweep::{Plan, Prepared};
+use spotsweep_records::trial::Trial;
+use spotsweep_records::workspace::{Call, TrialRef};
+use spotsweep_report::inputs::{Results, Wanted};
+use spotsweep_sweep_file::Rejected;
 
 /// Jobs that one TerminateJobs or CancelJobs takes
 /// (<https://docs.aws.amazon.com/batch/latest/APIReference/API_TerminateJobs.html>).
@@ -33,8 +33,6 @@ pub enum Command {
         sweep: SweepId,
         /// The file.
         upload: Upload,
-        /// The deployment's values for what a file does not set.
-        defaults: Defaults,
     },
     /// Batch DescribeJobDefinitions and DescribeJobQueues, and EC2's DescribeSnapshots or DescribeVolumes where the plan
     /// names a snapshot or a volume: what AWS shows of what a sweep names.

@@ -1,7 +1,8 @@
-//! `decide(&view, &input, settings, now) -> Decision`: pure, total, one file per noun.
+//! `decide(nouns, &view, &input, settings, now) -> Decision`: pure, total, one file per noun.
 //!
 //! Every (state, input) pair is answered: advance, ignore with a reason, or illegal. No `_` arm
-//! over our own types, so that a new state or input does not compile until it is answered.
+//! over our own types, so that a new state or input does not compile until it is answered. An input
+//! of a [`Noun`] that a function is not built with is illegal.
 #![warn(clippy::wildcard_enum_match_arm)]
 
 mod batch_job_state;
@@ -9,6 +10,7 @@ mod continuation;
 mod early_stop;
 mod ebs_state;
 mod fail_fast;
+mod noun;
 mod plan;
 mod reconcile;
 mod resubmission;
@@ -36,11 +38,12 @@ use crate::input::{Followup, Input};
 use crate::outcome::Outcome;
 use crate::settings::Settings;
 use crate::store::{Change, Record, Reservation, View};
-use crate::sweep::Sweep;
-use crate::sweep::notification::Kind;
-use crate::trial::Trial;
+pub use noun::{BatchJobState, EbsState, Noun, Reconcile, SpotInterruption, SweepSettled, SweepUpload, TrialClaim};
 use spotsweep_protocol::claim::Reply;
 use spotsweep_protocol::ids::Run;
+use spotsweep_records::sweep::Sweep;
+use spotsweep_records::sweep::notification::Kind;
+use spotsweep_records::trial::Trial;
 
 /// What follows from an input in a state.
 #[derive(Debug)]
@@ -78,28 +81,29 @@ impl fmt::Display for Answer {
     }
 }
 
-/// Decides an input.
-pub fn decide(view: &View, input: &Input, settings: &Settings, now: Timestamp) -> Decision {
+/// Decides an input, with the nouns that the function is built with.
+pub fn decide(nouns: &[&dyn Noun], view: &View, input: &Input, settings: &Settings, now: Timestamp) -> Decision {
     let context = Context { settings, now };
-    match input {
-        Input::Event(event) => of_event(view, event, context),
+    let decided = nouns.iter().find_map(|noun| noun.decide(view, input, context));
+    decided.unwrap_or_else(|| match input {
+        Input::Event(event) => of_event(event),
         Input::Outcome(outcome) => of_outcome(view, outcome, context),
         Input::Followup(followup) => of_followup(view, followup, context),
-    }
+    })
 }
 
-fn of_event(view: &View, event: &Event, context: Context<'_>) -> Decision {
+/// An event, which is its noun's, or of no function.
+fn of_event(event: &Event) -> Decision {
     match event {
-        Event::SweepUploaded(upload) => sweep_upload::uploaded(view, upload, context),
-        Event::JobChanged(Job::Trial(job)) => batch_job_state::trial(view, job, false, context),
-        Event::JobChanged(Job::Part(job)) => batch_job_state::part(view, job, context),
-        Event::TrialRequested(request) => trial_claim::requested(view, request, context),
-        Event::InstanceNoticed { instance, kind } => spot_interruption::noticed(view, instance, *kind),
-        Event::ResourceChanged { id, change } => ebs_state::told(view, id, change),
-        Event::SweepKeeping(_) => continuation::next_page(view),
-        Event::SweepSettling(_, page) => sweep_settled::settling(view, *page, false),
-        Event::SweepRunning(_, page) => sweep_settled::running(view, *page),
-        Event::ReconcileDue => reconcile::due(view),
+        Event::SweepUploaded(_)
+        | Event::JobChanged(_)
+        | Event::TrialRequested(_)
+        | Event::InstanceNoticed { .. }
+        | Event::ResourceChanged { .. }
+        | Event::SweepKeeping(_)
+        | Event::SweepSettling(..)
+        | Event::SweepRunning(..)
+        | Event::ReconcileDue => elsewhere(),
         Event::Unknown { source, detail_type } => {
             Decision::ignore(format!("unknown kind {detail_type:?} from {source:?}"))
         }
@@ -108,10 +112,6 @@ fn of_event(view: &View, event: &Event, context: Context<'_>) -> Decision {
 
 fn of_outcome(view: &View, outcome: &Outcome, context: Context<'_>) -> Decision {
     match outcome {
-        Outcome::UploadRead { file, .. } => sweep_upload::read(view, file, context),
-        Outcome::TargetChecked { prepared, target, .. } => sweep_upload::checked(view, prepared, target),
-        Outcome::TrialsStored { prepared, token, .. } => sweep_upload::stored(view, prepared, token, context),
-        Outcome::SnapshotsRead(of) => continuation::page_read(view, of),
         Outcome::PartSubmitted { name, job } => match name.run {
             Run::Part(part) => sweep_upload::submitted(view, part, job, context),
             Run::Again { round, .. } => resubmission::submitted(view, round, job, context),
@@ -125,33 +125,13 @@ fn of_outcome(view: &View, outcome: &Outcome, context: Context<'_>) -> Decision 
             Run::Again { round, .. } => resubmission::refused(view, round, message, context),
         },
         Outcome::JobsTerminated(_) => sweep_upload::terminated(view),
-        Outcome::PlanWritten(_) => sweep_upload::announced(view, context),
-        Outcome::RejectionWritten { problems, .. } => sweep_upload::rejected(view, problems),
         Outcome::JobDescribed(Job::Trial(job)) => batch_job_state::trial(view, job, true, context),
         Outcome::JobDescribed(Job::Part(job)) => batch_job_state::part(view, job, context),
         Outcome::JobUnknown(job) => batch_job_state::unknown(view, job, context),
-        Outcome::CredentialsIssued { access, .. } => trial_claim::issued(access),
-        Outcome::InstanceDrained { request, drained } => unfit_instance::drained(view, request, drained, context),
-        Outcome::InstanceChecked { attempt, host, .. } => silence::checked(view, *attempt, host.as_ref(), context),
-        Outcome::InstanceEnded { attempt, refusal, .. } => silence::ended(view, *attempt, refusal.as_deref(), context),
-        Outcome::SpaceRead { request, search, choose } => {
-            suggestion::space_read(view, request, (search, *choose), context)
-        }
-        Outcome::StartFound { request, start } => trial_claim::starts_from(view, request, start, context),
-        Outcome::GpusFound { request, gpus } => trial_claim::assigned(view, request, gpus.as_deref()),
-        Outcome::LineFound { request, line, outputs, gpus } => {
-            trial_claim::granted(view, request, (line, outputs, gpus.as_deref()), context)
-        }
         Outcome::AttemptLocated { attempt, instance, zone, .. } => {
             workspace::located(view, *attempt, instance, zone, context)
         }
         Outcome::Workspace(trial, fact) => workspace::known(view, trial, fact, context),
-        Outcome::PageStored { page, has_ended, .. } => sweep_settled::page_stored(view, *page, *has_ended, context),
-        Outcome::PagesRead { trials, .. } => sweep_settled::pages_read(view, trials),
-        Outcome::ReportInputs { trials, gathered, .. } => {
-            sweep_settled::gathered(view, trials, gathered.as_ref(), context)
-        }
-        Outcome::ResultsPublished { summary, .. } => sweep_settled::published(view, summary.as_deref()),
         Outcome::WaitingCancelled(_) => Decision::ignore("its trials' own events follow"),
         Outcome::Notified(notification) => match &notification.kind {
             Kind::Keeping => Decision::ignore("sweep-upload takes it from here"),
@@ -164,31 +144,55 @@ fn of_outcome(view: &View, outcome: &Outcome, context: Context<'_>) -> Decision 
             Kind::Stalled(attempt) => stall::announced(view, attempt, context),
             Kind::Silent(attempt) => silence::announced(view, attempt, context),
         },
+        Outcome::UploadRead { .. }
+        | Outcome::TargetChecked { .. }
+        | Outcome::TrialsStored { .. }
+        | Outcome::SnapshotsRead(_)
+        | Outcome::PlanWritten(_)
+        | Outcome::RejectionWritten { .. }
+        | Outcome::CredentialsIssued { .. }
+        | Outcome::InstanceDrained { .. }
+        | Outcome::InstanceChecked { .. }
+        | Outcome::InstanceEnded { .. }
+        | Outcome::SpaceRead { .. }
+        | Outcome::StartFound { .. }
+        | Outcome::GpusFound { .. }
+        | Outcome::LineFound { .. }
+        | Outcome::PageStored { .. }
+        | Outcome::PagesRead { .. }
+        | Outcome::ReportInputs { .. }
+        | Outcome::ResultsPublished { .. } => elsewhere(),
     }
 }
 
 fn of_followup(view: &View, followup: &Followup, context: Context<'_>) -> Decision {
     match followup {
-        Followup::SweepOverdue(_) => reconcile::overdue(view, context),
-        Followup::TrialOverdue(_) => silence::overdue(view, context),
         Followup::Workspace(trial, fact) => workspace::known(view, trial, fact, context),
         Followup::Resource(id, fact) => workspace::told(view, id, fact),
         Followup::PartEnded(job) => batch_job_state::part(view, job, context),
-        Followup::Requested(request) | Followup::Compared(request) => trial_claim::requested(view, request, context),
         Followup::Interrupted(_) => early_stop::interrupted(view, context),
         Followup::Continues(of) if of.next().is_some() => continuation::referred(view, of),
         Followup::Continues(of) => continuation::noted(view, of, context),
         Followup::Continued { of, .. } => continuation::note(view, of, context),
         Followup::NotKept(of) => continuation::not_kept(view, of),
         Followup::NeededBy { trial, by } => continuation::looked_up(view, (trial, by), context),
-        Followup::TrialsChecked(_, page) => sweep_settled::settling(view, *page, true),
         Followup::TryFailed { error, .. } => sweep_upload::failed(view, error),
+        Followup::SweepOverdue(_)
+        | Followup::TrialOverdue(_)
+        | Followup::Requested(_)
+        | Followup::Compared(_)
+        | Followup::TrialsChecked(..) => elsewhere(),
     }
+}
+
+/// What a noun decides that the function is not built with.
+fn elsewhere() -> Decision {
+    Decision::illegal("this function is not built with the noun that decides it: see its main.rs")
 }
 
 /// What a decision may know beside the view.
 #[derive(Debug, Clone, Copy)]
-struct Context<'a> {
+pub struct Context<'a> {
     settings: &'a Settings,
     now: Timestamp,
 }

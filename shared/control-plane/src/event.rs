@@ -17,15 +17,15 @@ use aws_lambda_events::event::eventbridge::EventBridgeEvent;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::sweep::notification::SOURCE;
-use crate::sweep::upload::Upload;
-use crate::trial::{JOB_ATTEMPTS, JobStatus, Observation};
-use crate::workspace::SnapshotState;
 use spotsweep_protocol::claim::{Found, Machine, NoticeKind, Outputs, Rollback, Seal};
 use spotsweep_protocol::ids::{JobId, SweepId};
 use spotsweep_protocol::metric::Metric;
 use spotsweep_protocol::rungs::Reached;
 use spotsweep_protocol::secret::Secret;
+use spotsweep_records::sweep::notification::SOURCE;
+use spotsweep_records::sweep::upload::Upload;
+use spotsweep_records::trial::{JOB_ATTEMPTS, JobStatus, Observation};
+use spotsweep_records::workspace::SnapshotState;
 
 /// What comes from outside: AWS, a runner, the schedule, or the bus with events of our own.
 #[derive(Debug, Clone)]

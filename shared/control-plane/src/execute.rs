@@ -37,7 +37,7 @@ pub use ebs::ebs;
 pub use ecs::{ecs, tasks};
 pub use events::{bus, bus_and_topics};
 pub use lines::lines;
-pub use results::{ReportPage, results};
+pub use results::results;
 pub use silence::hosts;
 pub use target::targets;
 pub use uploads::uploads;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tracing::Instrument;
 
 use crate::command::Command;
-use crate::decide::{Answer, Decision, decide};
+use crate::decide::{Answer, Decision, Noun, decide};
 use crate::input::{About, Followup, Input, Subject};
 use crate::log;
 use crate::metrics::{Telemetry, measure};
@@ -85,13 +85,15 @@ impl Report {
     }
 }
 
-/// Handles one input, in a function an event, and everything that follows from it.
+/// Handles one input, in a function an event, and everything that follows from it, with the nouns that the function is
+/// built with.
 ///
 /// # Errors
 /// The first thing that failed; independent events of the same invocation are still handled.
 pub async fn handle(
     store: &(impl Store + Telemetry),
     executor: &impl Executor,
+    nouns: &[&dyn Noun],
     settings: &Settings,
     input: impl Into<Input>,
     now: Timestamp,
@@ -104,7 +106,7 @@ pub async fn handle(
         let about = input.about();
         let span = log::step(&about);
         // Boxed: with every client's futures in it, its type is too deep for the compiler's default limit.
-        Box::pin(step(store, executor, settings, (input, about), now, &mut run)).instrument(span).await;
+        Box::pin(step(store, executor, nouns, settings, (input, about), now, &mut run)).instrument(span).await;
     }
     Err(HandleError::Steps)
 }
@@ -125,13 +127,14 @@ struct Run {
 async fn step(
     store: &(impl Store + Telemetry),
     executor: &impl Executor,
+    nouns: &[&dyn Noun],
     settings: &Settings,
     (input, about): (Input, About),
     now: Timestamp,
     run: &mut Run,
 ) {
     let name = about.name;
-    let decision = match commit(store, settings, &input, about, now, &mut run.held).await {
+    let decision = match commit(store, nouns, settings, &input, about, now, &mut run.held).await {
         Ok(decision) => decision,
         Err(error) => {
             tracing::error!(error = %chain(&error), "step failed");
@@ -175,6 +178,7 @@ fn failed_try(held: Option<&(Subject, View)>, error: String) -> Option<Followup>
 /// Decides one input and commits the change, anew as long as others change the record meanwhile.
 async fn commit(
     store: &(impl Store + Telemetry),
+    nouns: &[&dyn Noun],
     settings: &Settings,
     input: &Input,
     about: About,
@@ -184,13 +188,13 @@ async fn commit(
     let name = about.name;
     let Some(subject) = about.subject.clone() else {
         tracing::warn!(?input, "unknown event");
-        return Ok(decide(&View::default(), input, settings, now));
+        return Ok(decide(nouns, &View::default(), input, settings, now));
     };
     let mut view = view(store, &subject, held.take(), now).await.map_err(HandleError::Load)?;
     log::loaded(&about, &view);
     let mut conflicts = 0;
     loop {
-        let mut decision = decide(&view, input, settings, now);
+        let mut decision = decide(nouns, &view, input, settings, now);
         let Some(change) = decision.change.take() else {
             tracing::info!(answer = %decision.answer, "decided");
             committed(store, &view, (input, &about), None, now);

@@ -2,11 +2,11 @@
 
 use crate::event::{Ask, Ending, Event, Job, PartJob, TrialJob, TrialRequest};
 use crate::outcome::Outcome;
-use crate::sweep::continuation::Continuation;
-use crate::sweep::notification::{Kind, Notification};
-use crate::trial::{JOB_ATTEMPTS, JobStatus};
-use crate::workspace::{Fact, TrialRef};
 use spotsweep_protocol::ids::{DescribedJob, JobName, Run, SweepId};
+use spotsweep_records::sweep::continuation::Continuation;
+use spotsweep_records::sweep::notification::{Kind, Notification};
+use spotsweep_records::trial::{JOB_ATTEMPTS, JobStatus};
+use spotsweep_records::workspace::{Fact, TrialRef};
 
 /// What one step decides.
 #[derive(Debug, Clone)]

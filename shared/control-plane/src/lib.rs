@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! JSON → event::parse → Event → Input → store.load(subject) → View
-//!      → decide(&view, &input, settings, now) → Decision { change, commands, next }
+//!      → decide(nouns, &view, &input, settings, now) → Decision { change, commands, next }
 //!      → store.commit (only if the record's version is unchanged)
 //!      → executor.execute(command) → Outcome → Input → decide …
 //! ```
@@ -25,12 +25,6 @@ pub mod input;
 mod log;
 pub mod metrics;
 pub mod outcome;
-pub mod results;
 pub mod settings;
 pub mod store;
-mod stored;
-pub mod suggestion;
-pub mod sweep;
 pub mod throttle;
-pub mod trial;
-pub mod workspace;

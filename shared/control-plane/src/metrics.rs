@@ -8,9 +8,9 @@ use jiff::Timestamp;
 
 use crate::input::{About, Input, Subject};
 use crate::store::{Change, Record, View};
-use crate::sweep::Sweep;
-use crate::trial::{Attempt, Standing, Trial};
-use crate::workspace::{Stage, Workspace};
+use spotsweep_records::sweep::Sweep;
+use spotsweep_records::trial::{Attempt, Standing, Trial};
+use spotsweep_records::workspace::{Stage, Workspace};
 
 /// A figure.
 #[derive(Debug, Clone, Copy, PartialEq)]

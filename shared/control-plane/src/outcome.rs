@@ -3,18 +3,17 @@
 use std::sync::Arc;
 
 use crate::event::{Job, TrialRequest};
-use crate::results::inputs::Gathered;
-use crate::suggestion::Choose;
-use crate::sweep::Prepared;
-use crate::sweep::continuation::{Continuation, TrialStart};
-use crate::sweep::notification::Notification;
-use crate::sweep::target::Target;
-use crate::trial::{Host, Trial};
-use crate::workspace::{Fact, TrialRef};
 use spotsweep_protocol::claim::{Access, ByteRange, Prefix};
 use spotsweep_protocol::ids::{DescribedJob, JobName, SweepId};
 use spotsweep_protocol::secret::Secret;
-use spotsweep_sweep_file::{Problem, Rejected, Search, SweepFile};
+use spotsweep_records::sweep::Prepared;
+use spotsweep_records::sweep::continuation::{Continuation, TrialStart};
+use spotsweep_records::sweep::notification::Notification;
+use spotsweep_records::sweep::target::Target;
+use spotsweep_records::trial::{Host, Trial};
+use spotsweep_records::workspace::{Fact, TrialRef};
+use spotsweep_report::inputs::ReportInputs;
+use spotsweep_sweep_file::{Problem, Search};
 
 #[cfg(doc)]
 use crate::command::Command;
@@ -28,6 +27,22 @@ pub enum Drained {
     NotPlaced,
     /// ECS refuses, for this reason.
     Refused(String),
+}
+
+/// A dropped file, when it is to be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Dropped {
+    /// It was deleted before.
+    Gone,
+    /// It has so many bytes, which are too many for a sweep file, so it was not read.
+    TooLarge(u64),
+    /// It was read.
+    Read {
+        /// Its bytes.
+        bytes: Vec<u8>,
+        /// The number of trials that its object's metadata gives.
+        run_cap: Option<String>,
+    },
 }
 
 /// The outcome of a command.
@@ -50,8 +65,8 @@ pub enum Outcome {
     UploadRead {
         /// The sweep.
         sweep: SweepId,
-        /// What the file says, or everything that is wrong with it.
-        file: Result<Box<SweepFile>, Rejected>,
+        /// The file.
+        file: Dropped,
     },
     /// Of [`Command::CheckTarget`].
     TargetChecked {
@@ -128,7 +143,7 @@ pub enum Outcome {
         /// As in the command.
         trials: Arc<[Trial]>,
         /// What was found.
-        gathered: Arc<dyn Gathered>,
+        inputs: Arc<ReportInputs>,
     },
     /// Of [`Command::PublishResults`].
     ResultsPublished {
@@ -170,8 +185,6 @@ pub enum Outcome {
         request: TrialRequest,
         /// The space and its seed.
         search: Arc<Search>,
-        /// Chooses them. Only functions that read spaces have its code.
-        choose: Choose,
     },
     /// Of [`Command::FindStart`].
     StartFound {

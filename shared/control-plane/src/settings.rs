@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::sweep::pages::PAGE_TRIALS;
+use spotsweep_records::sweep::pages::PAGE_TRIALS;
 use spotsweep_sweep_file::{Defaults, initialization_rate};
 
 /// A deployment's names and times.

@@ -9,11 +9,11 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::input::Subject;
-use crate::results::peer::Peer;
-use crate::sweep::Sweep;
-use crate::trial::Trial;
-use crate::workspace::TrialRef;
 use spotsweep_protocol::ids::{DescribedJob, SweepId};
+use spotsweep_ranking::peer::Peer;
+use spotsweep_records::sweep::Sweep;
+use spotsweep_records::trial::Trial;
+use spotsweep_records::workspace::TrialRef;
 
 /// A record as it was stored when it was loaded.
 #[derive(Debug, Clone, PartialEq)]

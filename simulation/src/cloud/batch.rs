@@ -9,7 +9,7 @@ use spotsweep_control_plane::calls::{
     SubmitJob, Wait,
 };
 use spotsweep_control_plane::event::batch_job_state::JobDetail;
-use spotsweep_control_plane::trial::{RetryOn, RetryRule};
+use spotsweep_records::trial::{RetryOn, RetryRule};
 use spotsweep_world::{ApiError, Service, batch};
 
 use super::client::{Client, answer, request, text};

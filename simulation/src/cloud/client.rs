@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use spotsweep_control_plane::calls::{CallError, Wait};
-use spotsweep_control_plane::workspace::EC2_TRIES;
+use spotsweep_records::workspace::EC2_TRIES;
 use spotsweep_world::{ApiError, Failure, Service, World};
 
 use super::Cloud;

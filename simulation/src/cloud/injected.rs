@@ -11,8 +11,8 @@ use spotsweep_control_plane::event::batch_job_state::JobDetail;
 use spotsweep_control_plane::execute::Services;
 use spotsweep_control_plane::handle::{ExecuteError, Executor};
 use spotsweep_control_plane::outcome::Outcome;
-use spotsweep_control_plane::trial::{AgentState, InstanceStatus as InstanceHealth};
-use spotsweep_control_plane::workspace::{Fact, OPERATION_TAG, TRIAL_TAG, is_denied};
+use spotsweep_records::trial::{AgentState, InstanceStatus as InstanceHealth};
+use spotsweep_records::workspace::{Fact, OPERATION_TAG, TRIAL_TAG, is_denied};
 use spotsweep_world::ebs::SnapshotState;
 
 use super::Cloud;

@@ -11,15 +11,15 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use spotsweep_control_plane::sweep::Sweep;
-use spotsweep_control_plane::trial::INTERRUPTED_EXIT_CODE;
-use spotsweep_control_plane::workspace::TrialRef;
 use spotsweep_protocol::claim::{ClaimRequest, Found, Machine, Market, Outputs, Reply, Request, Rollback, Seal};
 use spotsweep_protocol::ids::SweepId;
 use spotsweep_protocol::metric::{Metric, Source};
 use spotsweep_protocol::rungs::Reached;
 use spotsweep_protocol::secret::{Secret, TOKEN_VARIABLE};
 use spotsweep_protocol::stall::StallRule;
+use spotsweep_records::sweep::Sweep;
+use spotsweep_records::trial::INTERRUPTED_EXIT_CODE;
+use spotsweep_records::workspace::TrialRef;
 use spotsweep_seal::Sealer;
 use spotsweep_world::{AttemptKey, Defect, Start};
 

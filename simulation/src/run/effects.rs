@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use spotsweep_control_plane::trial::INTERRUPTED_EXIT_CODE;
+use spotsweep_records::trial::INTERRUPTED_EXIT_CODE;
 use spotsweep_world::{AttemptKey, Effect, Start};
 
 use super::agent::Agent;

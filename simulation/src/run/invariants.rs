@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use spotsweep_control_plane::settings::{LONGEST_BACKOFF, RECHECK};
-use spotsweep_control_plane::sweep::Sweep;
-use spotsweep_control_plane::trial::{Attempt, JobStatus, Reason, Standing, Trial};
 use spotsweep_protocol::silence::SILENT_AFTER;
 use spotsweep_protocol::stop::StopReason;
+use spotsweep_records::sweep::Sweep;
+use spotsweep_records::trial::{Attempt, JobStatus, Reason, Standing, Trial};
 use spotsweep_world::ebs::VolumeState;
 use spotsweep_world::{Instance, InstanceState, World};
 

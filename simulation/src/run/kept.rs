@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use spotsweep_control_plane::sweep::Stage as Sweeps;
-use spotsweep_control_plane::sweep::continuation::Listed;
-use spotsweep_control_plane::trial::Trial;
-use spotsweep_control_plane::workspace::{OPERATION_TAG, SWEEP_TAG, Stage, TRIAL_TAG, TrialRef, Workspace};
 use spotsweep_protocol::claim::COLLECTED;
+use spotsweep_records::sweep::Stage as Sweeps;
+use spotsweep_records::sweep::continuation::Listed;
+use spotsweep_records::trial::Trial;
+use spotsweep_records::workspace::{OPERATION_TAG, SWEEP_TAG, Stage, TRIAL_TAG, TrialRef, Workspace};
 use spotsweep_world::ebs::Leftovers;
 
 use super::training::load::newest_whole;

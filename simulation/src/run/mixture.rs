@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
-use spotsweep_control_plane::sweep::pages::PAGE_TRIALS;
+use spotsweep_records::sweep::pages::PAGE_TRIALS;
 
 use super::chaos::Chaos;
 

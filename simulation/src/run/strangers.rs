@@ -5,10 +5,10 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use spotsweep_control_plane::trial::Trial;
 use spotsweep_protocol::claim::Reply;
 use spotsweep_protocol::secret::{SECRET_BYTES, Secret};
 use spotsweep_protocol::stop::StopReason;
+use spotsweep_records::trial::Trial;
 
 use super::agent::Agent;
 use super::watch::Seen;

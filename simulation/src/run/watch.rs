@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 use spotsweep_control_plane::handle::HandleError;
-use spotsweep_control_plane::trial::Trial;
-use spotsweep_control_plane::workspace::{SWEEP_TAG, Stage, TRIAL_TAG, TrialRef};
 use spotsweep_protocol::cause::chain;
 use spotsweep_protocol::ids::SweepId;
+use spotsweep_records::trial::Trial;
+use spotsweep_records::workspace::{SWEEP_TAG, Stage, TRIAL_TAG, TrialRef};
 use spotsweep_world::ebs::Volume;
 
 use self::decisions::Decided;

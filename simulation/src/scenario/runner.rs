@@ -6,16 +6,17 @@ use spotsweep_control_plane::decide::{Answer, Decision, decide};
 use spotsweep_control_plane::input::{Followup, Input};
 use spotsweep_control_plane::settings::{LEASE, POLL, RECHECK, Settings};
 use spotsweep_control_plane::store::{History, Versioned, View};
-use spotsweep_control_plane::sweep::pages::PAGE_TRIALS;
-use spotsweep_control_plane::sweep::upload::Upload;
-use spotsweep_control_plane::sweep::{Part, Plan, Stage, Sweep};
-use spotsweep_control_plane::workspace::{Call, Keep, Origin, WorkspacePlan};
 use spotsweep_protocol::claim::{Grant, Reply};
 use spotsweep_protocol::ids::SweepId;
 use spotsweep_protocol::secret::Secret;
+use spotsweep_records::sweep::pages::PAGE_TRIALS;
+use spotsweep_records::sweep::upload::Upload;
+use spotsweep_records::sweep::{Part, Plan, Stage, Sweep};
+use spotsweep_records::workspace::{Call, Keep, Origin, WorkspacePlan};
 use spotsweep_sweep_file::{Defaults, Hidden};
 
 use super::words::{self, JOB};
+use crate::nouns;
 
 /// The trial and its surroundings.
 pub(super) struct ScenarioRunner {
@@ -96,10 +97,10 @@ impl ScenarioRunner {
 
     /// The decision about an event. A request is decided once what it shows of its instance is on the sweep's record.
     fn decided(&mut self, event: &Input) -> Decision {
-        let mut decision = decide(&self.view, event, &self.settings, self.now);
+        let mut decision = decide(nouns::ALL, &self.view, event, &self.settings, self.now);
         while let Some(noted) = decision.next.pop_if(|next| matches!(next, Followup::Requested(_))) {
             decision.change.into_iter().for_each(|change| self.view.apply(change, History::new()));
-            decision = decide(&self.view, &Input::Followup(noted), &self.settings, self.now);
+            decision = decide(nouns::ALL, &self.view, &Input::Followup(noted), &self.settings, self.now);
         }
         decision
     }
@@ -111,7 +112,7 @@ impl ScenarioRunner {
     }
 
     fn stage(&self) -> String {
-        use spotsweep_control_plane::workspace::Stage;
+        use spotsweep_records::workspace::Stage;
         let trial = self.view.trial.as_ref().map(|held| &held.record);
         let Some(workspace) = trial.and_then(|trial| trial.workspace.as_ref()) else { return "none".into() };
         let volume = workspace.volume.id.as_deref().unwrap_or("a volume");

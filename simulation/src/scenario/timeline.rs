@@ -6,10 +6,10 @@ use jiff::Timestamp;
 use spotsweep_control_plane::event::{Ask, Ending, Event, Job, TrialJob};
 use spotsweep_control_plane::input::{Followup, Input};
 use spotsweep_control_plane::outcome::{Drained, Outcome};
-use spotsweep_control_plane::workspace::{Fact, RefusalKind, SnapshotState, VolumeState, is_of_key};
 use spotsweep_protocol::claim::{Machine, NoticeKind};
 use spotsweep_protocol::ids::SweepId;
 use spotsweep_protocol::secret::Secret;
+use spotsweep_records::workspace::{Fact, RefusalKind, SnapshotState, VolumeState, is_of_key};
 
 use crate::run::STRANGER;
 

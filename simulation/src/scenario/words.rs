@@ -7,13 +7,13 @@ use jiff::{SignedDuration, Timestamp};
 use spotsweep_control_plane::event::{Ask, Ending, Event, Job, TrialJob, TrialRequest};
 use spotsweep_control_plane::input::{Followup, Input};
 use spotsweep_control_plane::outcome::{Drained, Outcome};
-use spotsweep_control_plane::sweep::continuation::TrialStart;
-use spotsweep_control_plane::sweep::notification::{Kind, Notification, SilentAttempt};
-use spotsweep_control_plane::trial::{Attempt, HOST_GONE, Host, JobStatus, Observation};
-use spotsweep_control_plane::workspace::{Fact, Refusal, RefusalKind, SnapshotState, TrialRef, VolumeState};
 use spotsweep_protocol::claim::{ByteRange, Found, Machine, NoticeKind, Outputs, Prefix, Rollback, Seal};
 use spotsweep_protocol::ids::{JobId, SweepId};
 use spotsweep_protocol::secret::{SECRET_BYTES, Secret};
+use spotsweep_records::sweep::continuation::TrialStart;
+use spotsweep_records::sweep::notification::{Kind, Notification, SilentAttempt};
+use spotsweep_records::trial::{Attempt, HOST_GONE, Host, JobStatus, Observation};
+use spotsweep_records::workspace::{Fact, Refusal, RefusalKind, SnapshotState, TrialRef, VolumeState};
 
 use crate::run::STRANGER;
 

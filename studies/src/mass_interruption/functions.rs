@@ -11,6 +11,7 @@ use spotsweep_control_plane::event;
 use spotsweep_control_plane::handle::{ExecuteError, Executor, handle};
 use spotsweep_control_plane::outcome::Outcome;
 use spotsweep_protocol::claim::Reply;
+use spotsweep_simulation::nouns;
 
 use super::clock::Clock;
 use super::{RECONCILE, Scene};
@@ -74,7 +75,8 @@ async fn invoke(scene: &Scene, raw: &Value) -> Result<Option<Reply>, ()> {
     let now = scene.clock.now();
     let time = &Invocation { clock: &scene.clock, ends: now + TIMEOUT };
     let executor = Timed { executor: scene.harness.cloud.executor(time), time };
-    let report = handle(&scene.harness.store, &executor, scene.harness.settings(), event, now).await;
+    let (nouns, settings) = (nouns::of(&event), scene.harness.settings());
+    let report = handle(&scene.harness.store, &executor, nouns, settings, event, now).await;
     scene.harness.calls.take();
     scene.running.set(scene.running.get() - 1);
     match report {

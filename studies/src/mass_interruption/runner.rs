@@ -5,9 +5,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use serde_json::json;
-use spotsweep_control_plane::trial::INTERRUPTED_EXIT_CODE;
 use spotsweep_protocol::claim::{ClaimRequest, Found, Machine, Market, NoticeKind, Reply, Request, Seal};
 use spotsweep_protocol::secret::{Secret, TOKEN_VARIABLE};
+use spotsweep_records::trial::INTERRUPTED_EXIT_CODE;
 use spotsweep_world::{AttemptKey, Start};
 
 use super::Scene;

@@ -1,7 +1,7 @@
 //! The results: one line per policy, over all windows.
 
 use serde_json::{Map, Value, json};
-use spotsweep_control_plane::sweep::spent::Spent;
+use spotsweep_records::sweep::spent::Spent;
 
 use super::ledger::{Dollars, Outcome};
 use super::{Plan, Policy};

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use spotsweep_control_plane::sweep::spent::Spent;
+use spotsweep_records::sweep::spent::Spent;
 use spotsweep_simulation::calls::Call;
 use spotsweep_world::World;
 use spotsweep_world::trace::Trace;

@@ -9,10 +9,10 @@ use aws_sdk_s3::types::{BucketVersioningStatus, VersioningConfiguration};
 use serde_json::{Value, json};
 use spotsweep_aws::Reader;
 use spotsweep_control_plane::event::{self, Event};
-use spotsweep_control_plane::sweep::upload::Upload;
-use spotsweep_control_plane::sweep::{Stage, Sweep};
 use spotsweep_emulator::{Config, Emulator};
 use spotsweep_protocol::ids::JobName;
+use spotsweep_records::sweep::upload::Upload;
+use spotsweep_records::sweep::{Stage, Sweep};
 use spotsweep_sweep_file as sweep;
 use spotsweep_sweep_file::trials;
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use spotsweep_control_plane::store::Record;
-use spotsweep_control_plane::sweep::{Stage, Sweep};
-use spotsweep_control_plane::trial::{JobStatus, Trial};
+use spotsweep_records::sweep::{Stage, Sweep};
+use spotsweep_records::trial::{JobStatus, Trial};
 use spotsweep_simulation::harness::Harness;
 use spotsweep_world::ebs::{CreateSnapshot, CreateVolume};
 

@@ -10,10 +10,10 @@ use allocation_counter::measure;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use spotsweep_control_plane::store::{Audit, Change, Record, Store, View};
-use spotsweep_control_plane::sweep::notification::SOURCE;
-use spotsweep_control_plane::sweep::pages::PAGE_TRIALS;
-use spotsweep_control_plane::sweep::{Plan, Stage, Sweep};
-use spotsweep_control_plane::trial::{JobStatus, Trial};
+use spotsweep_records::sweep::notification::SOURCE;
+use spotsweep_records::sweep::pages::PAGE_TRIALS;
+use spotsweep_records::sweep::{Plan, Stage, Sweep};
+use spotsweep_records::trial::{JobStatus, Trial};
 use spotsweep_simulation::harness::{Account, Harness};
 use spotsweep_simulation::invocation::Invoked;
 use spotsweep_simulation::limits::SECONDS;
@@ -155,6 +155,13 @@ fn object(harness: &Harness, name: &str) -> Vec<u8> {
     harness.cloud.get(&format!("{}{name}", sweeps[0].id.results_prefix())).expect(name)
 }
 
+/// What the page of the report shows.
+fn report(harness: &Harness) -> Value {
+    let page = String::from_utf8(object(harness, "report.html")).unwrap();
+    let (_, data) = page.split_once("id=\"data\">").unwrap();
+    serde_json::from_str(data.split_once("</script>").unwrap().0).unwrap()
+}
+
 fn summary(harness: &Harness) -> Value {
     let (sweeps, _) = harness.store.state();
     assert_eq!(sweeps[0].stage, Stage::Settled);
@@ -194,7 +201,7 @@ async fn pages_that_have_ended_are_read_once() {
     let mut passes = Vec::new();
     for _pass in 0..2 {
         passes.push(deliver(&harness, begin(&harness, "Sweep Running"), 1).unwrap());
-        let report: Value = serde_json::from_slice(&object(&harness, "report.html")).unwrap();
+        let report = report(&harness);
         assert_eq!(report["counts"]["succeeded"], 2 * PAGE_TRIALS + 10);
     }
     assert_eq!((passes[0].pages(), passes[1].pages()), (3, 1));

@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use spotsweep_aws::{DynamoStore, RETENTION_DAYS};
 use spotsweep_control_plane::input::Subject;
 use spotsweep_control_plane::store::{Record, Store as _};
-use spotsweep_control_plane::sweep::{Plan, Stage, Sweep};
-use spotsweep_control_plane::trial::Trial;
+use spotsweep_records::sweep::{Plan, Stage, Sweep};
+use spotsweep_records::trial::Trial;
 use spotsweep_tests::local::Table;
 
 use crate::{put, records};

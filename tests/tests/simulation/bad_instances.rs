@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use spotsweep_control_plane::trial::{Attempt, JobStatus, Trial};
+use spotsweep_records::trial::{Attempt, JobStatus, Trial};
 use spotsweep_simulation::run::{Chaos, Mixture, Simulation};
 
 /// Number of trials in the sweep.

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use spotsweep_control_plane::trial::JobStatus;
 use spotsweep_protocol::stop::StopReason;
+use spotsweep_records::trial::JobStatus;
 use spotsweep_simulation::harness::Account;
 use spotsweep_simulation::run::{Chaos, Simulation};
 

@@ -8,9 +8,9 @@ use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 use serde_json::{Value, json};
 use spotsweep_control_plane::event::{self, Event, Job, ResourceChange};
 use spotsweep_control_plane::input::Input;
-use spotsweep_control_plane::trial::Reason;
-use spotsweep_control_plane::workspace::{SnapshotState, is_of_key};
 use spotsweep_protocol::claim::NoticeKind;
+use spotsweep_records::trial::Reason;
+use spotsweep_records::workspace::{SnapshotState, is_of_key};
 use spotsweep_simulation::harness::{Account, Harness};
 use spotsweep_simulation::run::{Chaos, Simulation};
 
@@ -171,11 +171,7 @@ fn batch_events_parse_to_what_they_say() {
     };
     assert_eq!((reclaimed.index, reclaimed.seen.ended[0].exit_code), (20_007, None));
     assert!(reclaimed.seen.ended[0].reason.as_ref().unwrap().of_batch().starts_with("Host EC2 (instance i-"));
-    assert_eq!(
-        reclaimed.seen.current,
-        spotsweep_control_plane::trial::Attempt::default(),
-        "the next attempt has not begun"
-    );
+    assert_eq!(reclaimed.seen.current, spotsweep_records::trial::Attempt::default(), "the next attempt has not begun");
 
     let Event::JobChanged(Job::Part(parent)) = ours("batch-array-parent-failed") else { panic!("not a part") };
     assert_eq!((parent.part, parent.status.is_terminal()), (2, true));

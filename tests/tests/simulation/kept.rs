@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use spotsweep_control_plane::settings::LEASE;
-use spotsweep_control_plane::sweep::{Stage, Sweep};
-use spotsweep_control_plane::trial::Trial;
-use spotsweep_control_plane::workspace::Workspace;
+use spotsweep_records::sweep::{Stage, Sweep};
+use spotsweep_records::trial::Trial;
+use spotsweep_records::workspace::Workspace;
 use spotsweep_simulation::harness::{Account, QUEUE};
 use spotsweep_simulation::invocation::InvocationFault;
 use spotsweep_simulation::run::{Chaos, Simulation};

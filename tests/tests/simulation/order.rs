@@ -1,8 +1,8 @@
 //! Events that come late, twice or in another order give the same stored state.
 
 use serde_json::Value;
-use spotsweep_control_plane::sweep::{Stage, Sweep};
-use spotsweep_control_plane::trial::{JobStatus, Trial};
+use spotsweep_records::sweep::{Stage, Sweep};
+use spotsweep_records::trial::{JobStatus, Trial};
 use spotsweep_simulation::harness::Harness;
 use spotsweep_world::AttemptKey;
 

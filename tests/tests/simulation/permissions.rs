@@ -6,8 +6,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use spotsweep_control_plane::settings::LEASE;
-use spotsweep_control_plane::trial::{INTERRUPTED_EXIT_CODE, MAX_FALSE_STARTS};
 use spotsweep_protocol::functions::FUNCTIONS;
+use spotsweep_records::trial::{INTERRUPTED_EXIT_CODE, MAX_FALSE_STARTS};
 use spotsweep_simulation::calls::Call;
 use spotsweep_simulation::harness::Harness;
 use spotsweep_simulation::invocation::{InvocationFault, Invoked};
@@ -280,4 +280,17 @@ fn every_function_opens_the_services_that_its_role_allows() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// And `reconcile` has files read again. Another noun's code would be in a binary that never reaches it.
+#[test]
+fn every_function_is_built_with_its_noun() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../functions");
+    for function in FUNCTIONS {
+        let main = fs::read_to_string(folder.join(function).join("src/main.rs")).unwrap();
+        let words = function.split('-').map(|word| format!("{}{}", word[..1].to_uppercase(), &word[1..]));
+        let again = if function == "reconcile" { ", &SweepUpload" } else { "" };
+        let expected = format!("from_env(&[&{}{again}])", words.collect::<String>());
+        assert!(main.contains(&expected), "{function} without {expected}");
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use spotsweep_control_plane::trial::{InstanceStatus, JobStatus, Trial};
+use spotsweep_records::trial::{InstanceStatus, JobStatus, Trial};
 use spotsweep_simulation::run::{Chaos, Mixture, Simulation};
 
 /// A sweep of one trial. The instance of its first attempt vanishes, and there are no other faults.

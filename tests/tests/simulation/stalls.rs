@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use spotsweep_control_plane::results::diagnosis::why;
-use spotsweep_control_plane::trial::{Attempt, JobStatus};
+use spotsweep_records::trial::{Attempt, JobStatus};
+use spotsweep_report::diagnosis::why;
 use spotsweep_simulation::run::{Chaos, Mixture, Simulation};
 
 /// A trial whose attempts each hang after their first checkpoint. There are no other faults.

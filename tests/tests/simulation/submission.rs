@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use spotsweep_control_plane::settings::LEASE;
-use spotsweep_control_plane::sweep::Stage;
 use spotsweep_protocol::ids::SweepId;
+use spotsweep_records::sweep::Stage;
 use spotsweep_simulation::harness::{Account, Harness, QUEUE};
 use spotsweep_simulation::invocation::InvocationFault;
 use spotsweep_sweep_file::trials;

@@ -8,7 +8,7 @@ use aws_sdk_lambda::types::InvocationType;
 use aws_sdk_s3::config::{Builder, RequestChecksumCalculation};
 use serde_json::{Value, json};
 use spotsweep_aws::Reader;
-use spotsweep_control_plane::sweep::Stage;
+use spotsweep_records::sweep::Stage;
 use spotsweep_tests::local::{Stack, call_json, eventually, get_json, s3};
 
 /// A file of this size is refused before it is read, so its answer comes as fast as any.

@@ -16,6 +16,7 @@ use spotsweep_protocol::claim::{ClaimRequest, Machine, Request, Seal};
 use spotsweep_protocol::metric::{Metric, Source};
 use spotsweep_protocol::rungs::Reached;
 use spotsweep_protocol::secret::Secret;
+use spotsweep_simulation::nouns;
 use spotsweep_tests::ceilings::Ceilings;
 use spotsweep_tests::course::{Course, Idle, Unpublished, kind, ready};
 use spotsweep_tests::local::{Account, Outcome, Stack, Table, Units};
@@ -67,7 +68,7 @@ async fn an_event_of_batch_takes_few_calls_and_units() {
     let mut most: BTreeMap<String, Units> = BTreeMap::new();
     for raw in &course.events {
         let event = event::parse(raw.clone()).unwrap();
-        handle(&store, &Idle, course.harness.settings(), event, course.harness.now).await.unwrap();
+        handle(&store, &Idle, nouns::ALL, course.harness.settings(), event, course.harness.now).await.unwrap();
         let (used, known) = (table.take(), most.entry(kind(raw)).or_default());
         // Any number of calls may read. The event with the most calls, writes and bytes stands for its kind.
         if (used.calls, used.writes(), used.sent) > (known.calls, known.writes(), known.sent) {
@@ -91,14 +92,14 @@ async fn report(course: &Course, ceilings: &mut Ceilings) {
     course.begin(store).await;
     for raw in course.events.iter().filter(|raw| raw["detail"]["status"] != "SUCCEEDED") {
         let event = event::parse(raw.clone()).unwrap();
-        handle(store, &Idle, course.harness.settings(), event, course.harness.now).await.unwrap();
+        handle(store, &Idle, nouns::ALL, course.harness.settings(), event, course.harness.now).await.unwrap();
     }
     let claim = event::parse(requested(course, Request::Claim(Machine::default()))).unwrap();
-    handle(store, &Idle, course.harness.settings(), claim, course.harness.now).await.unwrap();
+    handle(store, &Idle, nouns::ALL, course.harness.settings(), claim, course.harness.now).await.unwrap();
     for sequence in [1, 2] {
         table.take();
         let event = event::parse(requested(course, reported(sequence, Vec::new()))).unwrap();
-        handle(store, &Idle, course.harness.settings(), event, course.harness.now).await.unwrap();
+        handle(store, &Idle, nouns::ALL, course.harness.settings(), event, course.harness.now).await.unwrap();
     }
     let used = table.take();
     hold(ceilings, "a report", figures(&used), [3.0, 1.0, 2.0, 4700.0]);
@@ -184,6 +185,6 @@ fn handled(course: &Course, raw: &[u8]) {
     let harness = &course.harness;
     let raw: Value = serde_json::from_slice(raw).unwrap();
     let event = event::parse(raw).unwrap();
-    ready(handle(&harness.store, &Idle, harness.settings(), event, harness.now)).unwrap();
+    ready(handle(&harness.store, &Idle, nouns::ALL, harness.settings(), event, harness.now)).unwrap();
     harness.calls.take();
 }

@@ -15,9 +15,9 @@ use aws_sdk_s3::config::{Credentials, SharedCredentialsProvider};
 use aws_sdk_s3::error::ProvideErrorMetadata;
 use serde_json::{Value, json};
 use spotsweep_aws::Reader;
-use spotsweep_control_plane::sweep::Stage;
 use spotsweep_protocol::claim::Reply;
 use spotsweep_protocol::stop::StopReason;
+use spotsweep_records::sweep::Stage;
 use spotsweep_tests::local::{Stack, call_json, drop_file, eventually, s3};
 
 const STACK: &str = "spotsweep-local";

@@ -12,13 +12,11 @@ use spotsweep_control_plane::decide::target;
 use spotsweep_control_plane::execute::Services;
 use spotsweep_control_plane::handle::Executor;
 use spotsweep_control_plane::outcome::Outcome;
-use spotsweep_control_plane::sweep::Prepared;
 use spotsweep_control_plane::throttle::Turn;
-use spotsweep_control_plane::workspace::{
-    Call, Fact, NewVolume, Refusal, RefusalKind, SnapshotState, TrialRef, VolumeState,
-};
 use spotsweep_emulator::{Config, Emulator};
 use spotsweep_protocol::ids::{JobName, Run, SweepId};
+use spotsweep_records::sweep::Prepared;
+use spotsweep_records::workspace::{Call, Fact, NewVolume, Refusal, RefusalKind, SnapshotState, TrialRef, VolumeState};
 use spotsweep_sweep_file::parse;
 use spotsweep_tests::local::config;
 use spotsweep_world::{InstanceState, Service, Trouble};

@@ -5,8 +5,8 @@ use jiff::{SignedDuration, Timestamp};
 use spotsweep_aws::{DynamoStore, RETENTION_DAYS, Reader};
 use spotsweep_control_plane::input::Subject;
 use spotsweep_control_plane::store::{Audit, Change, CommitError, Record, Store, View};
-use spotsweep_control_plane::trial::Trial;
 use spotsweep_protocol::ids::{JobId, SweepId};
+use spotsweep_records::trial::Trial;
 use spotsweep_tests::local::Table;
 
 /// Number of changes, which is enough for a dozen pages.

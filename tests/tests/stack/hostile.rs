@@ -3,10 +3,10 @@
 
 use serde_json::{Value, json};
 use spotsweep_aws::Reader;
-use spotsweep_control_plane::trial::Trial;
 use spotsweep_protocol::claim::Reply;
 use spotsweep_protocol::ids::SweepId;
 use spotsweep_protocol::stop::StopReason;
+use spotsweep_records::trial::Trial;
 use spotsweep_tests::local::{Stack, s3};
 
 use super::by_hand::{run, settled, submit};

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
-use spotsweep_control_plane::sweep::Stage;
+use spotsweep_records::sweep::Stage;
 use spotsweep_tests::local::{Account, Dropped, Kill, Moment, Outcome, Stack};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;

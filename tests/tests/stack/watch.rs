@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use spotsweep_aws::Reader;
-use spotsweep_control_plane::trial::{Attempt, JobStatus, Trial};
 use spotsweep_protocol::ids::SweepId;
+use spotsweep_records::trial::{Attempt, JobStatus, Trial};
 use spotsweep_tests::local::{Binaries, PATIENCE, Stack, call_json, eventually, s3};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;

@@ -6,10 +6,10 @@ use std::error::Error;
 use aws_sdk_lambda::primitives::Blob;
 use aws_sdk_s3::config::{Credentials, SharedCredentialsProvider};
 use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
-use spotsweep_control_plane::sweep::Sweep;
-use spotsweep_control_plane::trial::Trial;
 use spotsweep_protocol::claim::{Access, ClaimRequest, Reply, Request};
 use spotsweep_protocol::secret::Secret;
+use spotsweep_records::sweep::Sweep;
+use spotsweep_records::trial::Trial;
 
 use super::subject::Subject;
 use super::sweep;

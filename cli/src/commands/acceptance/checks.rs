@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use spotsweep_control_plane::event;
-use spotsweep_control_plane::trial::HOST_GONE;
+use spotsweep_records::trial::HOST_GONE;
 
 use self::seen::Seen;
 use super::recording::Recorded;

@@ -7,10 +7,10 @@ use aws_sdk_s3::primitives::ByteStream;
 use jiff::Timestamp;
 use serde_json::Value;
 use spotsweep_aws::Reader;
-use spotsweep_control_plane::sweep::spent::Spent;
-use spotsweep_control_plane::sweep::{Stage, Sweep};
-use spotsweep_control_plane::trial::{JobStatus, Trial};
 use spotsweep_protocol::ids::SweepId;
+use spotsweep_records::sweep::spent::Spent;
+use spotsweep_records::sweep::{Stage, Sweep};
+use spotsweep_records::trial::{JobStatus, Trial};
 use tokio::time::{Instant, sleep};
 
 use super::access::{self, Tried};

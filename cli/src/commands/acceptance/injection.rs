@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use spotsweep_control_plane::trial::{JobStatus, Trial};
+use spotsweep_records::trial::{JobStatus, Trial};
 
 use super::sweep::{ATTEMPTS, METRIC};
 
@@ -176,9 +176,9 @@ fn training(trials: &[Trial], steps: u32) -> BTreeMap<&str, Held> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use spotsweep_control_plane::trial::Attempt;
     use spotsweep_protocol::ids::{JobId, SweepId};
     use spotsweep_protocol::metric::{Metric, Source};
+    use spotsweep_records::trial::Attempt;
 
     use super::*;
 

@@ -2,8 +2,8 @@
 
 use aws_sdk_s3::types::{Delete, ObjectIdentifier};
 use spotsweep_aws::Reader;
-use spotsweep_control_plane::sweep::Sweep;
 use spotsweep_protocol::ids::SweepId;
+use spotsweep_records::sweep::Sweep;
 
 use super::chaos::Chaos;
 use super::subject::Subject;

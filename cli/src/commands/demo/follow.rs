@@ -6,10 +6,10 @@ use std::time::Duration;
 use aws_sdk_s3::Client;
 use serde_json::Value;
 use spotsweep_aws::Reader;
-use spotsweep_control_plane::results::diagnosis::why;
-use spotsweep_control_plane::sweep::Plan;
-use spotsweep_control_plane::trial::{Standing, Trial};
 use spotsweep_protocol::ids::SweepId;
+use spotsweep_records::sweep::Plan;
+use spotsweep_records::trial::{Standing, Trial};
+use spotsweep_report::diagnosis::why;
 use tokio::time::{Instant, sleep};
 
 use crate::progress::{Figures, Progress};
@@ -120,8 +120,8 @@ fn failures(trials: &[Trial]) -> Vec<(u32, String)> {
 
 #[cfg(test)]
 mod tests {
-    use spotsweep_control_plane::trial::{Comparison, EarlyStop, JobStatus, Reason};
     use spotsweep_protocol::stop::StopReason;
+    use spotsweep_records::trial::{Comparison, EarlyStop, JobStatus, Reason};
 
     use super::*;
     use crate::live::samples::trial;

@@ -1,9 +1,9 @@
 //! A sweep as one JSON document.
 
 use serde_json::{Value, json};
-use spotsweep_control_plane::results::diagnosis::reason;
-use spotsweep_control_plane::sweep::Sweep;
-use spotsweep_control_plane::trial::Trial;
+use spotsweep_records::sweep::Sweep;
+use spotsweep_records::trial::Trial;
+use spotsweep_report::diagnosis::reason;
 
 use super::{Each, Records};
 use crate::{show, timeline};

@@ -20,10 +20,10 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
-use spotsweep_control_plane::results::diagnosis::why;
-use spotsweep_control_plane::results::ranking::ranked;
-use spotsweep_control_plane::sweep::Sweep;
-use spotsweep_control_plane::trial::{JobStatus, Standing, Trial};
+use spotsweep_ranking::ranked;
+use spotsweep_records::sweep::Sweep;
+use spotsweep_records::trial::{JobStatus, Standing, Trial};
+use spotsweep_report::diagnosis::why;
 use tokio::task::JoinSet;
 
 use super::Records;

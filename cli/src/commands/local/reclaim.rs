@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use spotsweep_aws::Reader;
-use spotsweep_control_plane::trial::{JobStatus, Trial};
+use spotsweep_records::trial::{JobStatus, Trial};
 
 use crate::target::note_found;
 use crate::{out, sweeps};

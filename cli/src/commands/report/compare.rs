@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
-use spotsweep_control_plane::trial::Trial;
 use spotsweep_protocol::claim::TrialLine;
+use spotsweep_records::trial::Trial;
 
 use crate::live::look::{Batch, Look};
 use crate::live::model::Model;

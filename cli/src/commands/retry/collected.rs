@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use spotsweep_control_plane::sweep::Plan;
-use spotsweep_control_plane::trial::{Standing, Trial};
 use spotsweep_protocol::claim::{COLLECTED, Checkpoints, Collected};
 use spotsweep_protocol::failure::{Context, Failure};
 use spotsweep_protocol::words::{counted, dollars};
+use spotsweep_records::sweep::Plan;
+use spotsweep_records::trial::{Standing, Trial};
 use tokio::task::JoinSet;
 
 use crate::download::all_below;
@@ -108,7 +108,7 @@ pub(super) fn cost(collected: &[Collected]) -> String {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use serde_json::json;
-    use spotsweep_control_plane::trial::JobStatus;
+    use spotsweep_records::trial::JobStatus;
 
     use super::*;
     use crate::live::samples::{succeeded, trial};

@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
-use spotsweep_control_plane::trial::{Standing, Trial};
-use spotsweep_control_plane::workspace::Origin;
 use spotsweep_protocol::claim::Collected;
 use spotsweep_protocol::failure::Failure;
+use spotsweep_records::trial::{Standing, Trial};
+use spotsweep_records::workspace::Origin;
 use spotsweep_sweep_file::{InitializationRate, Keep, Settings, Start, Workspace};
 
 use super::collected;

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
-use spotsweep_control_plane::sweep::Plan;
-use spotsweep_control_plane::trial::Trial;
 use spotsweep_protocol::claim::TrialLine;
 use spotsweep_protocol::failure::{Context, Failure};
+use spotsweep_records::sweep::Plan;
+use spotsweep_records::trial::Trial;
 
 /// A parameter and its new value.
 #[derive(Debug, Clone, PartialEq)]
@@ -96,7 +96,7 @@ fn find<'a>(parameters: &'a mut Map<String, Value>, name: &str) -> Option<&'a mu
 #[allow(clippy::unwrap_used)]
 mod tests {
     use serde_json::json;
-    use spotsweep_control_plane::trial::{JobStatus, Suggested};
+    use spotsweep_records::trial::{JobStatus, Suggested};
 
     use super::*;
     use crate::live::samples::trial;

@@ -6,7 +6,6 @@ use std::io;
 use std::path::Path;
 
 use spotsweep_aws::{Reader, path_style_s3};
-use spotsweep_control_plane::trial::Standing;
 use spotsweep_local_stack::deploy::BUCKET;
 use spotsweep_local_stack::stack::Stack;
 use spotsweep_protocol::claim::{COLLECTED, Checkpoints, Patterns};
@@ -14,6 +13,7 @@ use spotsweep_protocol::failure::{Context, Failure};
 use spotsweep_protocol::ids::SweepId;
 use spotsweep_protocol::patterns::Filter;
 use spotsweep_protocol::words::counted;
+use spotsweep_records::trial::Standing;
 use spotsweep_seal::disk::{Disk, MountedDisk};
 use spotsweep_seal::{CHECKPOINTS, OWN, STORAGE, collected};
 

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use spotsweep_aws::Reader;
-use spotsweep_control_plane::trial::Trial;
 use spotsweep_local_stack::stack::Stack;
 use spotsweep_protocol::failure::{Context, Failure};
 use spotsweep_protocol::ids::SweepId;
+use spotsweep_records::trial::Trial;
 use tokio::time::sleep;
 
 use super::attempt::{Attempt, interval};

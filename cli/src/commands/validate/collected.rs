@@ -1,10 +1,10 @@
 //! Estimates what the collected files of trials that succeed cost in S3. They stay until they are deleted.
 
 use serde::Serialize;
-use spotsweep_control_plane::results::cost::S3_USD;
 use spotsweep_protocol::claim::Checkpoints;
 use spotsweep_protocol::ids::SweepId;
 use spotsweep_protocol::words::{counted, dollars};
+use spotsweep_report::cost::S3_USD;
 use spotsweep_sweep_file::SweepFile;
 
 use super::last_sweep::LastSweep;

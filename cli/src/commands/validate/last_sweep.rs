@@ -12,15 +12,15 @@ use aws_sdk_s3::primitives::DateTime;
 use serde::Serialize;
 use serde_json::Value;
 use spotsweep_aws::Reader;
-use spotsweep_control_plane::sweep::Plan;
-use spotsweep_control_plane::sweep::upload::{DROP_PREFIX, PLAN};
-use spotsweep_control_plane::trial::{Standing, Trial};
 use spotsweep_protocol::claim::Patterns;
 use spotsweep_protocol::failure::{Context, Failure};
 use spotsweep_protocol::functions::CLAIM;
 use spotsweep_protocol::ids::SweepId;
 use spotsweep_protocol::redact;
 use spotsweep_protocol::words::counted;
+use spotsweep_records::sweep::Plan;
+use spotsweep_records::sweep::upload::{DROP_PREFIX, PLAN};
+use spotsweep_records::trial::{Standing, Trial};
 use spotsweep_sweep_file::SweepFile;
 
 use super::super::doctor::stack::Deployment;
@@ -199,9 +199,9 @@ fn stretches(trials: u32) -> Vec<Range<u32>> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use serde_json::json;
-    use spotsweep_control_plane::trial::{End, JobStatus};
     use spotsweep_protocol::claim::Outputs;
     use spotsweep_protocol::ids::JobId;
+    use spotsweep_records::trial::{End, JobStatus};
 
     use super::*;
 

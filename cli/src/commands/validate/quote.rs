@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 
-use spotsweep_control_plane::results::cost::most_kept_usd;
 use spotsweep_control_plane::settings::{KEEP_FAILED_SECONDS, WORKSPACE_GIB};
 use spotsweep_protocol::failure::{Context, Failure};
 use spotsweep_protocol::words::dollars;
+use spotsweep_report::cost::most_kept_usd;
 use spotsweep_sweep_file::expected::{Expected, INTERRUPTIONS_PER_HOUR, needs_checkpoints};
 use spotsweep_sweep_file::{Keep, SweepFile, Workspace};
 

@@ -2,7 +2,7 @@ use super::*;
 use crate::live::WatchEvent;
 use crate::live::samples::{at, interrupted, look, running, succeeded, trial};
 use crate::progress::Best;
-use spotsweep_control_plane::trial::{JobStatus, Trial};
+use spotsweep_records::trial::{JobStatus, Trial};
 
 /// A sweep in its middle, with a trial of each state. The rest waits.
 fn model(total: u32) -> Model {

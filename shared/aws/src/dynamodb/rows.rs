@@ -8,13 +8,13 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::BoxError;
-use spotsweep_control_plane::results::peer::{Peer, PeerEnd};
 use spotsweep_control_plane::store::{Change, Overdue, Record, Reservation};
-use spotsweep_control_plane::trial::Trial;
-use spotsweep_control_plane::workspace::TrialRef;
 use spotsweep_protocol::ids::{DescribedJob, JobId, SweepId};
 use spotsweep_protocol::number::is_stored;
 use spotsweep_protocol::rungs::{Curve, Rung};
+use spotsweep_ranking::peer::{Peer, PeerEnd};
+use spotsweep_records::trial::Trial;
+use spotsweep_records::workspace::TrialRef;
 
 /// Name of the index over open work, and of its partition key.
 pub(crate) const INDEX: &str = "open";
@@ -249,10 +249,10 @@ pub(super) fn sortable(time: Timestamp) -> String {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use serde_json::json;
-    use spotsweep_control_plane::sweep::Sweep;
-    use spotsweep_control_plane::trial::{Comparison, EarlyStop, End};
     use spotsweep_protocol::claim::Outputs;
     use spotsweep_protocol::metric::{Metric, Source};
+    use spotsweep_records::sweep::Sweep;
+    use spotsweep_records::trial::{Comparison, EarlyStop, End};
 
     use super::*;
 

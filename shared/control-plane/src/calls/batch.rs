@@ -5,8 +5,8 @@ use std::future::Future;
 
 use super::{CallError, Page};
 use crate::event::batch_job_state::JobDetail;
-use crate::trial::RetryRule;
 use spotsweep_protocol::secret::{Secret, TOKEN_VARIABLE};
+use spotsweep_records::trial::RetryRule;
 
 /// SubmitJob.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,11 +6,11 @@ use crate::command::Command;
 use crate::event::{PartJob, TrialJob};
 use crate::input::Followup;
 use crate::store::{Versioned, View};
-use crate::sweep::{Plan, Stage, Sweep};
-use crate::trial::{JobStatus, MAX_FALSE_STARTS, Observation, Trial};
-use crate::workspace::{Fact, Workspace};
 use spotsweep_protocol::ids::{DescribedJob, JobId};
 use spotsweep_protocol::stop::StopReason;
+use spotsweep_records::sweep::{Plan, Stage, Sweep};
+use spotsweep_records::trial::{JobStatus, MAX_FALSE_STARTS, Observation, Trial};
+use spotsweep_records::workspace::{Fact, Workspace};
 
 /// `polled`: Batch was asked, and has not sent an event by itself.
 pub(super) fn trial(view: &View, job: &TrialJob, polled: bool, context: Context<'_>) -> Decision {

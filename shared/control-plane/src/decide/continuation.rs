@@ -16,10 +16,10 @@ use super::{Answer, Context, Decision, workspace};
 use crate::command::Command;
 use crate::input::Followup;
 use crate::store::{Versioned, View};
-use crate::sweep::continuation::Continuation;
-use crate::sweep::{Stage, Sweep};
-use crate::workspace::{Fact, TrialRef};
 use spotsweep_protocol::ids::SweepId;
+use spotsweep_records::sweep::continuation::Continuation;
+use spotsweep_records::sweep::{Stage, Sweep};
+use spotsweep_records::workspace::{Fact, TrialRef};
 
 /// How long what is kept outlives a look at an open sweep that names it.
 const RENEWED: SignedDuration = SignedDuration::from_hours(24);

@@ -3,18 +3,16 @@
 //! What it is compared with are the rungs of the other trials, which the store keeps in a small row for each. A decision
 //! follows from them and from the trial's record alone, in whatever order they came.
 
-mod compare;
-
 use super::{Context, Decision, workspace};
 use crate::command::Command;
 use crate::event::{Ask, Ending, TrialRequest};
 use crate::input::Followup;
 use crate::store::{Versioned, View};
-use crate::sweep::{Plan, Sweep};
-use crate::trial::{JobStatus, Observation, Trial};
-use crate::workspace::Fact;
 use spotsweep_protocol::rungs::Curve;
 use spotsweep_protocol::stop::StopReason;
+use spotsweep_records::sweep::{Plan, Sweep};
+use spotsweep_records::trial::{JobStatus, Observation, Trial};
+use spotsweep_records::workspace::Fact;
 
 /// Whether a request has to be decided with the other trials' rungs in view: it reaches a rung, or it comes between an
 /// interruption and the next attempt.

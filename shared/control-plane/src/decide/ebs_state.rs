@@ -3,7 +3,7 @@
 use super::{Decision, workspace};
 use crate::event::ResourceChange;
 use crate::store::View;
-use crate::workspace::Fact;
+use spotsweep_records::workspace::Fact;
 
 pub(super) fn told(view: &View, id: &str, change: &ResourceChange) -> Decision {
     let of = id.to_owned();

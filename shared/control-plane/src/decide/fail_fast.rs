@@ -2,10 +2,10 @@
 
 use jiff::Timestamp;
 
-use crate::sweep::instances;
-use crate::sweep::{Plan, Sweep};
-use crate::trial::{JobStatus, Trial};
 use spotsweep_protocol::stop::StopReason;
+use spotsweep_records::sweep::instances;
+use spotsweep_records::sweep::{Plan, Sweep};
+use spotsweep_records::trial::{JobStatus, Trial};
 
 /// As many failures end an agent of W&B by default (`WANDB_AGENT_MAX_INITIAL_FAILURES`,
 /// <https://docs.wandb.ai/guides/track/environment-variables>).
@@ -67,7 +67,7 @@ mod tests {
     use spotsweep_protocol::metric::{Metric, Source};
 
     use super::*;
-    use crate::trial::{Attempt, End};
+    use spotsweep_records::trial::{Attempt, End};
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::{Context, stall};
 use crate::settings::{KEEP_FAILED_SECONDS, WORKSPACE_GIB};
-use crate::sweep::{EarlyStopping, Plan, Prepared, Ranking};
-use crate::workspace::{Keep, Origin, WorkspacePlan};
 use spotsweep_protocol::claim::{CodeGrant, Patterns};
+use spotsweep_records::sweep::{EarlyStopping, Plan, Prepared, Ranking};
+use spotsweep_records::workspace::{Keep, Origin, WorkspacePlan};
 use spotsweep_sweep_file::{
     self as sweep_file, ATTEMPTS, Goal, InitializationRate, Rejected, Resources, Start, SweepFile, Warning, Workspace,
 };

@@ -6,11 +6,11 @@ use crate::command::Command;
 use crate::input::Followup;
 use crate::settings::LONGEST_BACKOFF;
 use crate::store::{Overdue, View};
-use crate::sweep::notification::{Kind, Notification};
-use crate::sweep::{Stage, Sweep};
-use crate::workspace::TrialRef;
 use spotsweep_protocol::ids::{DescribedJob, JobId};
 use spotsweep_protocol::words::counted;
+use spotsweep_records::sweep::notification::{Kind, Notification};
+use spotsweep_records::sweep::{Stage, Sweep};
+use spotsweep_records::workspace::TrialRef;
 
 /// Re-drives after which a file that still cannot be read, or not be submitted, is answered with that: with waits that
 /// double up to a quarter of an hour, about eight hours after it was dropped.
@@ -45,7 +45,7 @@ pub(super) fn overdue(view: &View, context: Context<'_>) -> Decision {
     {
         return refused(view, part, &last_failure(&held.record), context);
     }
-    let commands = pending(&held.record, context);
+    let commands = pending(&held.record);
     if commands.is_empty() {
         return Decision::ignore(format!("already {}", held.record.stage.name()));
     }
@@ -64,11 +64,11 @@ fn backoff(sweep: &Sweep, context: Context<'_>) -> std::time::Duration {
 }
 
 /// What a stage implies, in its repeatable form: the state is the outbox.
-fn pending(sweep: &Sweep, context: Context<'_>) -> Vec<Command> {
+fn pending(sweep: &Sweep) -> Vec<Command> {
     let announce = |kind| Command::Notify(Notification::internal(sweep, kind));
     match (&sweep.stage, &sweep.plan) {
         (Stage::Reading | Stage::Keeping { .. }, _) if sweep.redriven >= MAX_TRIES => vec![give_up(sweep)],
-        (Stage::Reading, _) => vec![first_command(sweep, context)],
+        (Stage::Reading, _) => vec![first_command(sweep)],
         (Stage::Submitting { part }, Some(plan)) => {
             vec![Command::FindPart { name: sweep.job_name(*part), queue: plan.queue.clone() }]
         }

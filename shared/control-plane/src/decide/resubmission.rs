@@ -6,11 +6,11 @@
 use super::{Context, Decision, submission, workspace};
 use crate::command::Command;
 use crate::store::{Versioned, View};
-use crate::sweep::{Plan, Sweep};
-use crate::trial::{JobStatus, Observation, Trial};
 use spotsweep_protocol::ids::{JobId, JobName, Run};
 use spotsweep_protocol::stop::StopReason;
 use spotsweep_protocol::words::counted;
+use spotsweep_records::sweep::{Plan, Sweep};
+use spotsweep_records::trial::{JobStatus, Observation, Trial};
 
 /// Whether another round is due.
 pub(super) fn is_due(trial: &Trial, seen: &Observation, sweep: &Sweep, plan: &Plan) -> bool {

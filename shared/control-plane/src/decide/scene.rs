@@ -10,16 +10,22 @@ use spotsweep_protocol::ids::JobId;
 use spotsweep_protocol::secret::Secret;
 use spotsweep_protocol::stall::StallRule;
 
-use super::{Decision, decide};
+use super::{
+    BatchJobState, Decision, EbsState, Noun, Reconcile, SpotInterruption, SweepSettled, SweepUpload, TrialClaim, decide,
+};
 use crate::command::Command;
 use crate::event::{Ask, Ending, Event, TrialRequest};
 use crate::input::Input;
 use crate::outcome::Outcome;
 use crate::settings::Settings;
 use crate::store::{History, Record, Versioned, View};
-use crate::sweep::Sweep;
-use crate::sweep::notification::Notification;
-use crate::trial::Trial;
+use spotsweep_records::sweep::Sweep;
+use spotsweep_records::sweep::notification::Notification;
+use spotsweep_records::trial::Trial;
+
+/// Those of all functions.
+pub(super) const NOUNS: &[&dyn Noun] =
+    &[&SweepUpload, &BatchJobState, &SpotInterruption, &EbsState, &TrialClaim, &SweepSettled, &Reconcile];
 
 /// When a scene begins.
 pub(super) const NOW: Timestamp = Timestamp::UNIX_EPOCH;
@@ -59,7 +65,7 @@ impl Scene {
 
     /// Decides, and commits what is decided.
     pub(super) fn take(&mut self, input: impl Into<Input>) -> Decision {
-        let decision = decide(&self.view, &input.into(), &self.settings, self.now);
+        let decision = decide(NOUNS, &self.view, &input.into(), &self.settings, self.now);
         if let Some(Record::Trial(trial)) = decision.change.as_ref().map(|change| &change.record) {
             *self.trial() = (**trial).clone();
         }

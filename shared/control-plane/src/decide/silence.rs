@@ -5,9 +5,9 @@
 use super::{Context, Decision, workspace};
 use crate::command::Command;
 use crate::store::{Versioned, View};
-use crate::sweep::Sweep;
-use crate::sweep::notification::{Notification, SilentAttempt};
-use crate::trial::{Host, Silence, Trial, is_dead};
+use spotsweep_records::sweep::Sweep;
+use spotsweep_records::sweep::notification::{Notification, SilentAttempt};
+use spotsweep_records::trial::{Host, Silence, Trial, is_dead};
 
 /// Batch has just been asked: does the trial's attempt run without reports?
 pub(super) fn overdue(view: &View, context: Context<'_>) -> Decision {

@@ -2,8 +2,8 @@
 
 use super::{Decision, workspace};
 use crate::store::View;
-use crate::workspace::Fact;
 use spotsweep_protocol::claim::NoticeKind;
+use spotsweep_records::workspace::Fact;
 
 pub(super) fn noticed(view: &View, instance: &str, kind: NoticeKind) -> Decision {
     workspace::told(view, instance, &Fact::Noticed { instance: instance.to_owned(), kind })

@@ -6,10 +6,10 @@ use super::{Context, Decision, workspace};
 use crate::command::Command;
 use crate::event::TrialRequest;
 use crate::store::{Versioned, View};
-use crate::sweep::notification::{Notification, StalledAttempt};
-use crate::sweep::{Plan, Sweep};
-use crate::trial::{Stall, Trial};
 use spotsweep_protocol::stall::StallRule;
+use spotsweep_records::sweep::notification::{Notification, StalledAttempt};
+use spotsweep_records::sweep::{Plan, Sweep};
+use spotsweep_records::trial::{Stall, Trial};
 use spotsweep_sweep_file::Stalled;
 
 /// What the sweep file wants.

@@ -2,11 +2,11 @@
 
 use super::Context;
 use crate::command::Submission;
-use crate::sweep::Sweep;
-use crate::trial::JOB_ATTEMPTS;
-use crate::workspace::SWEEP_TAG;
 use spotsweep_protocol::claim::GPUS_VARIABLE;
 use spotsweep_protocol::ids::{JobName, Run};
+use spotsweep_records::sweep::Sweep;
+use spotsweep_records::trial::JOB_ATTEMPTS;
+use spotsweep_records::workspace::SWEEP_TAG;
 
 /// Of a part, or of one trial again that has `tried` attempts behind it.
 pub(super) fn of(sweep: &Sweep, run: Run, tried: u32, context: Context<'_>) -> Option<Submission> {

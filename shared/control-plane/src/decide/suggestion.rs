@@ -12,21 +12,16 @@ use super::{Context, Decision, trial_claim, workspace};
 use crate::event::TrialRequest;
 use crate::input::Followup;
 use crate::store::{Reservation, View};
-use crate::suggestion::{Choose, Chosen, set_of};
-use crate::sweep::Plan;
-use crate::trial::{Suggested, Trial};
 use spotsweep_protocol::claim::Reply;
 use spotsweep_protocol::stop::StopReason;
+use spotsweep_ranking::suggestion::{Chosen, choose, set_of};
+use spotsweep_records::sweep::Plan;
+use spotsweep_records::trial::{Suggested, Trial};
 use spotsweep_search::space::Dimension;
 use spotsweep_sweep_file::Search;
 
 /// The space is read: suggests the trial's parameters.
-pub(super) fn space_read(
-    view: &View,
-    request: &TrialRequest,
-    (search, choose): (&Search, Choose),
-    context: Context<'_>,
-) -> Decision {
+pub(super) fn space_read(view: &View, request: &TrialRequest, search: &Search, context: Context<'_>) -> Decision {
     let held = view.trial.as_ref().map(|held| &held.record);
     let (sweep, plan) = match trial_claim::check(view, request) {
         Ok((sweep, plan, _)) => (sweep, plan),

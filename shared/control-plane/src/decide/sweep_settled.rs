@@ -6,17 +6,17 @@ use std::sync::Arc;
 use super::{Context, Decision, fail_fast};
 use crate::command::Command;
 use crate::input::Followup;
-use crate::results::inputs::{Gathered, Wanted};
-use crate::results::ranking::{reached_target, reaches_target};
 use crate::store::{Versioned, View};
-use crate::sweep::notification::{Kind, Notification};
-use crate::sweep::spent::Spent;
-use crate::sweep::{Plan, Stage, Sweep};
-use crate::trial::Trial;
-use crate::workspace::Fact;
 use spotsweep_protocol::ids::{DescribedJob, JobId, SweepId};
 use spotsweep_protocol::stop::StopReason;
 use spotsweep_protocol::words::{counted, dollars};
+use spotsweep_ranking::{reached_target, reaches_target};
+use spotsweep_records::sweep::notification::{Kind, Notification};
+use spotsweep_records::sweep::spent::Spent;
+use spotsweep_records::sweep::{Plan, Stage, Sweep};
+use spotsweep_records::trial::Trial;
+use spotsweep_records::workspace::Fact;
+use spotsweep_report::inputs::{ReportInputs, Wanted};
 
 /// Reads the next page of the trials. While one of them is open, or has a workspace that is to be deleted, it waits.
 pub(super) fn settling(view: &View, page: Option<u32>, checked: bool) -> Decision {
@@ -147,7 +147,7 @@ pub(super) fn running(view: &View, page: Option<u32>) -> Decision {
     }
 }
 
-pub(super) fn gathered(view: &View, trials: &[Trial], gathered: &dyn Gathered, context: Context<'_>) -> Decision {
+pub(super) fn gathered(view: &View, trials: &[Trial], inputs: &ReportInputs, context: Context<'_>) -> Decision {
     let Some(Versioned { record: sweep @ Sweep { plan: Some(plan), .. }, due, .. }) = &view.sweep else {
         return Decision::ignore("no such sweep here");
     };
@@ -159,7 +159,7 @@ pub(super) fn gathered(view: &View, trials: &[Trial], gathered: &dyn Gathered, c
     if is_settling && (trials.len() < plan.trials as usize || !trials.iter().all(Trial::is_done)) {
         return Decision::ignore("it settles, and not every trial is done: the last of them, or reconcile, asks again");
     }
-    let (results, spent) = match gathered.results(sweep, plan, trials, is_settling, context.now) {
+    let (results, spent) = match inputs.results(sweep, plan, trials, is_settling, context.now) {
         Ok(made) => made,
         Err(error) => return Decision::illegal(format!("trials.jsonl can't be read: {error}")),
     };
@@ -246,13 +246,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::decide::scene::NOUNS;
     use crate::decide::{Answer, decide};
     use crate::outcome::Outcome;
-    use crate::results::inputs::ReportInputs;
     use crate::settings::Settings;
     use crate::store::History;
-    use crate::trial::JobStatus;
-    use crate::workspace::{Origin, Place, Workspace};
+    use spotsweep_records::trial::JobStatus;
+    use spotsweep_records::workspace::{Origin, Place, Workspace};
 
     /// What was asked for while the sweep ran comes when it settles: found by the simulation, which saw a volume left.
     #[test]
@@ -280,8 +280,8 @@ mod tests {
         for (workspace, is_done) in [(Some(volume), false), (None, true)] {
             trial.workspace = workspace;
             let (sweep, trials) = (trial.sweep.clone(), vec![trial.clone()].into());
-            let input = Outcome::ReportInputs { sweep, trials, gathered: Arc::new(ReportInputs::default()) }.into();
-            let decision = decide(&view, &input, &settings, now);
+            let input = Outcome::ReportInputs { sweep, trials, inputs: Arc::new(ReportInputs::default()) }.into();
+            let decision = decide(NOUNS, &view, &input, &settings, now);
             assert_eq!(matches!(decision.answer, Answer::Advance(_)), is_done, "{:?}", decision.answer);
             assert_eq!(decision.commands.len(), usize::from(is_done));
         }

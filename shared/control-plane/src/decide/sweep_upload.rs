@@ -11,16 +11,17 @@ use jiff::Timestamp;
 use super::{Context, Decision, plan, submission, target};
 use crate::command::Command;
 use crate::input::Followup;
+use crate::outcome::Dropped;
 use crate::store::{Versioned, View};
-use crate::sweep::continuation;
-use crate::sweep::notification::{Kind, Notification};
-use crate::sweep::target::Target;
-use crate::sweep::upload::{RUN_CAP_METADATA, Upload};
-use crate::sweep::{Plan, Prepared, Stage, Sweep};
 use spotsweep_protocol::ids::Run;
 use spotsweep_protocol::secret::Secret;
 use spotsweep_protocol::stop::StopReason;
 use spotsweep_protocol::words::counted;
+use spotsweep_records::sweep::continuation;
+use spotsweep_records::sweep::notification::{Kind, Notification};
+use spotsweep_records::sweep::target::Target;
+use spotsweep_records::sweep::upload::{RUN_CAP_METADATA, Upload};
+use spotsweep_records::sweep::{Plan, Prepared, Stage, Sweep};
 use spotsweep_sweep_file::{Defaults, MAX_FILE_BYTES, Problem, Rejected, SweepFile, parse_with};
 
 pub(super) fn uploaded(view: &View, upload: &Upload, context: Context<'_>) -> Decision {
@@ -41,12 +42,12 @@ pub(super) fn uploaded(view: &View, upload: &Upload, context: Context<'_>) -> De
         };
     }
     let sweep = Sweep::new(upload.clone());
-    let first = first_command(&sweep, context);
+    let first = first_command(&sweep);
     Decision::advance("reading").sweep(sweep, context.lease_ends()).then(first)
 }
 
 /// Reads the file, or refuses it unread.
-pub(super) fn first_command(sweep: &Sweep, context: Context<'_>) -> Command {
+pub(super) fn first_command(sweep: &Sweep) -> Command {
     let upload = &sweep.upload;
     if let Some(message) = upload.key_problem() {
         let help = "rename or move the file, for example to sweeps/my-sweep.yaml, and drop it again";
@@ -55,7 +56,7 @@ pub(super) fn first_command(sweep: &Sweep, context: Context<'_>) -> Command {
     if let Some(size) = upload.size.filter(|size| *size > MAX_FILE_BYTES) {
         return reject(sweep, vec![too_large(upload, size)]);
     }
-    Command::ReadUpload { sweep: sweep.id.clone(), upload: upload.clone(), defaults: context.settings.defaults }
+    Command::ReadUpload { sweep: sweep.id.clone(), upload: upload.clone() }
 }
 
 /// The answer to a file that no try could read: not only the alarm says so.
@@ -98,28 +99,30 @@ pub fn whole_file(upload: &Upload, message: impl Into<String>, help: impl Into<S
 }
 
 /// The problem of a file that is not even read.
-pub fn too_large(upload: &Upload, size: u64) -> Problem {
+fn too_large(upload: &Upload, size: u64) -> Problem {
     let message = format!("the file has {size} bytes; {MAX_FILE_BYTES} are the most");
     whole_file(upload, message, "describe the trials with `parameters` instead of listing them, or use several files")
 }
 
-/// What the file says, with the number of trials that the object's metadata may give. The service that reads the file
-/// calls this, so that only its function has the parser in it.
-///
-/// # Errors
-/// Everything that is wrong with the file, and its warnings.
-pub fn parse(
-    upload: &Upload,
-    bytes: &[u8],
-    run_cap: Option<&str>,
-    defaults: Defaults,
-) -> Result<Box<SweepFile>, Rejected> {
-    let defaults = Defaults { run_cap: limit(upload, run_cap)?, ..defaults };
-    parse_with(&upload.key, &upload.fingerprint, bytes, &defaults).map(Box::new)
+/// What the file says, with the number of trials that the object's metadata may give.
+fn parse(upload: &Upload, file: &Dropped, context: Context<'_>) -> Result<SweepFile, Rejected> {
+    match file {
+        Dropped::Gone => {
+            let message = "the file was deleted before it could be read";
+            Err(vec![whole_file(upload, message, "drop it again")].into())
+        }
+        Dropped::TooLarge(size) => Err(vec![too_large(upload, *size)].into()),
+        Dropped::Read { bytes, run_cap } => {
+            let run_cap = limit(upload, run_cap.as_deref())?;
+            let defaults = Defaults { run_cap, ..context.settings.defaults };
+            parse_with(&upload.key, &upload.fingerprint, bytes, &defaults)
+        }
+    }
 }
 
-pub(super) fn read(view: &View, file: &Result<Box<SweepFile>, Rejected>, context: Context<'_>) -> Decision {
-    reading(view, |sweep| match file.clone().and_then(|file| plan::plan(*file, context)) {
+pub(super) fn read(view: &View, file: &Dropped, context: Context<'_>) -> Decision {
+    let prepared = |upload: &Upload| parse(upload, file, context).and_then(|file| plan::plan(file, context));
+    reading(view, |sweep| match prepared(&sweep.upload) {
         Ok(prepared) => Decision::advance(format!("{}, checking where to run", counted(prepared.plan.trials, "trial")))
             .then(Command::CheckTarget { sweep: sweep.id.clone(), prepared }),
         Err(rejected) => Decision::advance(counted(rejected.problems.len(), "problem")).then(reject(sweep, rejected)),

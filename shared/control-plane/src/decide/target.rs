@@ -6,9 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::sweep::Prepared;
-use crate::sweep::target::{Base, BaseSnapshot, BaseVolume, Definition, Queue, Target, is_volume_id};
-use crate::workspace::{Keep, Origin, SWEEP_TAG, WorkspacePlan};
+use spotsweep_records::sweep::Prepared;
+use spotsweep_records::sweep::target::{Base, BaseSnapshot, BaseVolume, Definition, Queue, Target, is_volume_id};
+use spotsweep_records::workspace::{Keep, Origin, SWEEP_TAG, WorkspacePlan};
 use spotsweep_sweep_file::Problem;
 
 /// Why something cannot be used, and how to fix it.

@@ -14,11 +14,7 @@ use crate::command::Command;
 use crate::event::{Ask, Ending, TrialRequest};
 use crate::input::Followup;
 use crate::store::View;
-use crate::sweep::continuation::Listed;
-use crate::sweep::{Plan, Sweep};
 use crate::throttle::Turn;
-use crate::trial::{Attempt, End, Trial};
-use crate::workspace::{Fact, Place, Stage};
 use gate::Passage;
 pub(super) use gate::check;
 use grant::find_line;
@@ -27,6 +23,10 @@ use spotsweep_protocol::claim::{Found, Machine, NoticeKind, Reply, Seal};
 use spotsweep_protocol::metric::Metric;
 use spotsweep_protocol::rungs::Reached;
 use spotsweep_protocol::stop::StopReason;
+use spotsweep_records::sweep::continuation::Listed;
+use spotsweep_records::sweep::{Plan, Sweep};
+use spotsweep_records::trial::{Attempt, End, Trial};
+use spotsweep_records::workspace::{Fact, Place, Stage};
 
 pub(super) fn requested(view: &View, request: &TrialRequest, context: Context<'_>) -> Decision {
     let held = view.trial.as_ref().map(|held| &held.record);

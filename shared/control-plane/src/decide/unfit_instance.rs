@@ -9,9 +9,9 @@ use super::{Context, Decision, workspace};
 use crate::event::TrialRequest;
 use crate::outcome::Drained;
 use crate::store::View;
-use crate::trial::Reason;
 use spotsweep_protocol::claim::Reply;
 use spotsweep_protocol::stop::StopReason;
+use spotsweep_records::trial::Reason;
 
 /// The attempt leaves once its instance is drained. Where ECS refuses that, Batch may start the trial there again: the
 /// reason is on record, and false starts are few.

@@ -6,12 +6,12 @@ use super::{Context, Decision};
 use crate::command::Command;
 use crate::input::Followup;
 use crate::store::{Versioned, View};
-use crate::sweep::notification::{Kind, Notification};
-use crate::sweep::{Plan, Stage as SweepStage, Sweep};
 use crate::throttle::Turn;
-use crate::trial::Trial;
-use crate::workspace::{Fact, Place, Stage, Surroundings, TrialRef, Workspace};
 use spotsweep_protocol::words::counted;
+use spotsweep_records::sweep::notification::{Kind, Notification};
+use spotsweep_records::sweep::{Plan, Stage as SweepStage, Sweep};
+use spotsweep_records::trial::Trial;
+use spotsweep_records::workspace::{Fact, Place, Stage, Surroundings, TrialRef, Workspace};
 
 /// Passes a fact on to every trial that an instance, volume or snapshot belongs to.
 pub(super) fn told(view: &View, resource: &str, fact: &Fact) -> Decision {

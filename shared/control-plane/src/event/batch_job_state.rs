@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use serde::Deserialize;
 
 use super::{Envelope, Event, Job, ParseError, PartJob, TrialJob, detail};
-use crate::trial::{Attempt, HOST_GONE, INTERRUPTED_EXIT_CODE, JobStatus, Observation, Reason};
 use spotsweep_protocol::ids::{JobId, JobName, PART_TRIALS, Run};
+use spotsweep_records::trial::{Attempt, HOST_GONE, INTERRUPTED_EXIT_CODE, JobStatus, Observation, Reason};
 
 pub(super) const DETAIL_TYPE: &str = "Batch Job State Change";
 

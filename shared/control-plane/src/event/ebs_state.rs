@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::{Envelope, Event, ParseError, ResourceChange, detail};
-use crate::workspace::SnapshotState;
+use spotsweep_records::workspace::SnapshotState;
 
 /// EventBridge detail type of volumes.
 pub(super) const VOLUME: &str = "EBS Volume Notification";

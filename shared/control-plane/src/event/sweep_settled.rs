@@ -4,8 +4,8 @@
 use serde::Deserialize;
 
 use super::{Envelope, Event, ParseError, detail};
-use crate::sweep::notification::Kind;
 use spotsweep_protocol::ids::SweepId;
+use spotsweep_records::sweep::notification::Kind;
 
 /// What of an event's detail counts here.
 #[derive(Deserialize)]

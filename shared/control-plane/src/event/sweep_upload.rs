@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 
 use super::{Envelope, Event, ParseError, detail};
-use crate::sweep::upload::Upload;
+use spotsweep_records::sweep::upload::Upload;
 
 pub(super) const DETAIL_TYPE: &str = "Object Created";
 

@@ -5,7 +5,7 @@ use crate::calls::{AssumeRole, Sts, Tag};
 use crate::command::Command;
 use crate::event::TrialRequest;
 use crate::outcome::Outcome;
-use crate::workspace::TrialRef;
+use spotsweep_records::workspace::TrialRef;
 
 /// Issues credentials to attempts.
 pub fn access(sts: impl Sts) -> impl Service {

@@ -7,9 +7,9 @@ use crate::event::Job;
 use crate::event::batch_job_state::job;
 use crate::outcome::Outcome;
 use crate::throttle::submit_pauses;
-use crate::trial::retry_rules;
 use spotsweep_protocol::ids::{DescribedJob, JobName, SweepId};
 use spotsweep_protocol::stop::StopReason;
+use spotsweep_records::trial::retry_rules;
 
 /// Ids that one DescribeJobs takes (fact 19).
 const DESCRIBE_IDS: usize = 100;

@@ -12,7 +12,7 @@ use crate::calls::{CallError, Ec2, Filter, Tag, Wait};
 use crate::command::Command;
 use crate::outcome::Outcome;
 use crate::throttle::Turn;
-use crate::workspace::{Call, Fact, OPERATION_TAG, Refusal, RefusalKind, SWEEP_TAG, TRIAL_TAG, TrialRef};
+use spotsweep_records::workspace::{Call, Fact, OPERATION_TAG, Refusal, RefusalKind, SWEEP_TAG, TRIAL_TAG, TrialRef};
 
 /// Makes, moves, copies and deletes trials' volumes.
 pub fn ebs(ec2: impl Ec2, time: impl Wait) -> impl Service {

@@ -6,8 +6,8 @@ use crate::calls::{CallError, ContainerInstance, Ecs, InCluster};
 use crate::command::Command;
 use crate::event::TrialRequest;
 use crate::outcome::Outcome;
-use crate::workspace::{Fact, TrialRef};
 use spotsweep_protocol::claim::Task;
+use spotsweep_records::workspace::{Fact, TrialRef};
 
 /// Finds the instances that attempts are about to run on.
 pub fn ecs(ecs: impl Ecs) -> impl Service {

@@ -4,8 +4,8 @@ use super::{BoxError, Executed, Service, Taken};
 use crate::calls::{EventBridge, EventEntry, Publish, Sns};
 use crate::command::Command;
 use crate::outcome::Outcome;
-use crate::sweep::notification::{Notification, SOURCE};
 use spotsweep_protocol::cause::chain;
+use spotsweep_records::sweep::notification::{Notification, SOURCE};
 
 /// Says it on the bus.
 pub fn bus(bus: impl EventBridge) -> impl Service {

@@ -10,11 +10,11 @@ use super::objects::read;
 use super::prices::{self, PriceSources};
 use crate::calls::{Ec2, GetObject, Pricing, S3};
 use crate::outcome::Outcome;
-use crate::results::inputs::{ReportInputs, Wanted, last_lines};
-use crate::results::report::curves;
-use crate::results::report::curves::Curve;
-use crate::trial::Trial;
 use spotsweep_protocol::cause::chain;
+use spotsweep_records::trial::Trial;
+use spotsweep_report::inputs::{ReportInputs, Wanted, last_lines};
+use spotsweep_report::page::curves;
+use spotsweep_report::page::curves::Curve;
 use spotsweep_sweep_file::trials;
 
 /// Objects that are read at a time: each takes some 20 ms, and a sweep may have two thousand.
@@ -33,14 +33,14 @@ pub(super) async fn gather(
     trials: Arc<[Trial]>,
 ) -> Executed {
     let parameters = GetObject::of(&wanted.upload.bucket, trials::lines_key(&wanted.sweep));
-    let gathered = ReportInputs {
+    let inputs = ReportInputs {
         parameters: read(s3, parameters).await?,
         file: file(s3, &wanted).await,
         curves: curves_of(s3, &wanted).await,
         logs: ends(s3, &wanted, &wanted.logs, "train.log", LOG_BYTES, |end| last_lines(&end)).await,
         prices: prices::read(price, &wanted.pools, wanted.since).await,
     };
-    Ok(vec![Outcome::ReportInputs { sweep: wanted.sweep, trials, gathered: Arc::new(gathered) }])
+    Ok(vec![Outcome::ReportInputs { sweep: wanted.sweep, trials, inputs: Arc::new(inputs) }])
 }
 
 async fn file(s3: &impl S3, wanted: &Wanted) -> Option<String> {

@@ -8,9 +8,8 @@ use crate::calls::{GetObject, S3};
 use crate::command::Command;
 use crate::event::TrialRequest;
 use crate::outcome::Outcome;
-use crate::suggestion::choose;
-use crate::sweep::continuation::Listed;
 use spotsweep_protocol::claim::Prefix;
+use spotsweep_records::sweep::continuation::Listed;
 use spotsweep_sweep_file::trials;
 
 /// Finds trials' lines.
@@ -36,7 +35,7 @@ impl<C: S3> Service for Lines<C> {
 async fn space(s3: &impl S3, request: TrialRequest, bucket: String) -> Executed {
     let space = read(s3, GetObject::of(bucket, trials::space_key(&request.sweep))).await?;
     let search = Arc::new(serde_json::from_slice(&space)?);
-    Ok(vec![Outcome::SpaceRead { request, search, choose }])
+    Ok(vec![Outcome::SpaceRead { request, search }])
 }
 
 async fn start(s3: &impl S3, (request, listed): (TrialRequest, Listed), bucket: String) -> Executed {

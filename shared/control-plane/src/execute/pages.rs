@@ -6,9 +6,9 @@ use super::objects::{JSON, put, read};
 use super::{BoxError, Executed};
 use crate::calls::{GetObject, S3};
 use crate::outcome::Outcome;
-use crate::sweep::pages::page_key;
-use crate::trial::Trial;
 use spotsweep_protocol::ids::SweepId;
+use spotsweep_records::sweep::pages::page_key;
+use spotsweep_records::trial::Trial;
 
 /// Pages that are read at a time: each has some MB.
 const AT_A_TIME: usize = 4;

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::calls::{CallError, DescribeSpotPrices, Ec2, GetProducts, Pricing};
-use crate::results::cost::{Pool, Prices, SpotPrice};
 use spotsweep_protocol::cause::chain;
+use spotsweep_report::cost::{Pool, Prices, SpotPrice};
 
 /// Pages of spot prices: 1 000 prices each; three months of a pool are some hundred.
 const MAX_PAGES: usize = 20;

@@ -6,24 +6,19 @@ use super::{Executed, Service, Taken, gather, pages};
 use crate::calls::{Ec2, Pricing, S3};
 use crate::command::Command;
 use crate::outcome::Outcome;
-use crate::results::inputs::Results as Published;
-use crate::results::report::Report;
 use spotsweep_protocol::ids::SweepId;
+use spotsweep_report::inputs::Results as Published;
+use spotsweep_report::page::render;
 
-/// Draws a report as a file of HTML.
-pub type ReportPage = fn(&Report) -> String;
-
-/// Gathers with the prices of a region, and publishes reports drawn by `page`. Only a function that passes one has the
-/// page's scripts and styles in its binary.
-pub fn results(s3: impl S3, (ec2, list, region): (impl Ec2, impl Pricing, String), page: ReportPage) -> impl Service {
-    Results { s3, prices: PriceSources { ec2, list, region }, page }
+/// Gathers the results of a sweep with the prices of a region, and publishes its report.
+pub fn results(s3: impl S3, (ec2, list, region): (impl Ec2, impl Pricing, String)) -> impl Service {
+    Results { s3, prices: PriceSources { ec2, list, region } }
 }
 
 #[derive(Debug)]
 struct Results<S, C, P> {
     s3: S,
     prices: PriceSources<C, P>,
-    page: ReportPage,
 }
 
 impl<S: S3, C: Ec2, P: Pricing> Service for Results<S, C, P> {
@@ -43,7 +38,7 @@ impl<S: S3, C: Ec2, P: Pricing> Service for Results<S, C, P> {
 
 impl<S: S3, C: Ec2, P: Pricing> Results<S, C, P> {
     async fn publish(&self, sweep: SweepId, bucket: String, results: Published) -> Executed {
-        let (prefix, page) = (sweep.results_prefix(), (self.page)(&results.report));
+        let (prefix, page) = (sweep.results_prefix(), render(&results.report));
         let objects = [
             ("leaderboard.csv", results.leaderboard, "text/csv"),
             ("costs.json", results.costs, JSON),

@@ -6,9 +6,9 @@ use super::{Executed, Service, Taken};
 use crate::calls::{self, Batch, CallError, Ec2, Ecs};
 use crate::command::Command;
 use crate::outcome::Outcome;
-use crate::trial::{AgentState, Host, InstanceStatus};
-use crate::workspace::TrialRef;
 use spotsweep_protocol::ids::{DescribedJob, JobId};
+use spotsweep_records::trial::{AgentState, Host, InstanceStatus};
+use spotsweep_records::workspace::TrialRef;
 
 /// EC2's code for an instance that it does not know (any more).
 const NOT_FOUND: &str = "InvalidInstanceID.NotFound";

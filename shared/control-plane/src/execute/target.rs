@@ -9,10 +9,12 @@ use crate::calls::{
 };
 use crate::command::Command;
 use crate::outcome::Outcome;
-use crate::sweep::Prepared;
-use crate::sweep::target::{Base, BaseQuery, BaseSnapshot, BaseVolume, Definition, DefinitionQuery, Queue, Target};
-use crate::workspace::SWEEP_TAG;
 use spotsweep_protocol::ids::SweepId;
+use spotsweep_records::sweep::Prepared;
+use spotsweep_records::sweep::target::{
+    Base, BaseQuery, BaseSnapshot, BaseVolume, Definition, DefinitionQuery, Queue, Target,
+};
+use spotsweep_records::workspace::SWEEP_TAG;
 
 /// Values of one filter (<https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Filtering.html>).
 const FILTER_VALUES: usize = 200;

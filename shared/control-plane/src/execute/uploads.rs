@@ -5,15 +5,14 @@ use super::objects::{JSON, put, read};
 use super::{Executed, Service, Taken};
 use crate::calls::{Body as _, CallError, Draw, GetObject, NO_SUCH_KEY, Place, S3};
 use crate::command::Command;
-use crate::decide::sweep_upload::{parse, too_large, whole_file};
-use crate::outcome::Outcome;
-use crate::results::answer::{plan_json, rejection_json};
-use crate::sweep::continuation::{Continuation, Listed};
-use crate::sweep::upload::{RUN_CAP_METADATA, Upload};
-use crate::sweep::{Plan, Prepared};
+use crate::outcome::{Dropped, Outcome};
 use spotsweep_protocol::ids::SweepId;
+use spotsweep_records::sweep::continuation::{Continuation, Listed};
+use spotsweep_records::sweep::upload::{RUN_CAP_METADATA, Upload};
+use spotsweep_records::sweep::{Plan, Prepared};
+use spotsweep_report::answer::{plan_json, rejection_json};
 use spotsweep_sweep_file::trials;
-use spotsweep_sweep_file::{Defaults, MAX_FILE_BYTES, Rejected};
+use spotsweep_sweep_file::{MAX_FILE_BYTES, Rejected};
 
 /// Reads dropped files, writes trials and answers.
 pub fn uploads(s3: impl S3, secrets: impl Draw) -> impl Service {
@@ -30,7 +29,7 @@ impl<C: S3, D: Draw> Service for Uploads<C, D> {
     fn take(&self, command: Box<Command>) -> Taken<'_> {
         let s3 = &self.s3;
         Ok(match *command {
-            Command::ReadUpload { sweep, upload, defaults } => Box::pin(read_upload(s3, sweep, upload, defaults)),
+            Command::ReadUpload { sweep, upload } => Box::pin(read_upload(s3, sweep, upload)),
             Command::StoreTrials { sweep, bucket, prepared } => Box::pin(self.store_trials(sweep, bucket, prepared)),
             Command::ReadSnapshots { sweep, bucket, first } => Box::pin(read_snapshots(s3, sweep, bucket, first)),
             Command::WritePlan { sweep, upload, plan } => Box::pin(write_plan(s3, sweep, upload, plan)),
@@ -42,24 +41,21 @@ impl<C: S3, D: Draw> Service for Uploads<C, D> {
     }
 }
 
-async fn read_upload(s3: &impl S3, sweep: SweepId, upload: Upload, defaults: Defaults) -> Executed {
+async fn read_upload(s3: &impl S3, sweep: SweepId, upload: Upload) -> Executed {
     let wanted = GetObject { version: upload.version_id.clone(), ..GetObject::of(&upload.bucket, &upload.key) };
     let object = match s3.get_object(wanted).await {
         Ok(object) => object,
         Err(error) if error.refusal() == Some(NO_SUCH_KEY) => {
-            let message = "the file was deleted before it could be read";
-            let problem = whole_file(&upload, message, "drop it again");
-            return Ok(vec![Outcome::UploadRead { sweep, file: Err(vec![problem].into()) }]);
+            return Ok(vec![Outcome::UploadRead { sweep, file: Dropped::Gone }]);
         }
         Err(error) => return Err(error.into()),
     };
     if object.length > MAX_FILE_BYTES {
-        return Ok(vec![Outcome::UploadRead { sweep, file: Err(vec![too_large(&upload, object.length)].into()) }]);
+        return Ok(vec![Outcome::UploadRead { sweep, file: Dropped::TooLarge(object.length) }]);
     }
     let run_cap = object.metadata.get(RUN_CAP_METADATA).cloned();
     let bytes = object.body.bytes().await?;
-    let file = parse(&upload, &bytes, run_cap.as_deref(), defaults);
-    Ok(vec![Outcome::UploadRead { sweep, file }])
+    Ok(vec![Outcome::UploadRead { sweep, file: Dropped::Read { bytes, run_cap } }])
 }
 
 impl<C: S3, D: Draw> Uploads<C, D> {

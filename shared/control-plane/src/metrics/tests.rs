@@ -4,10 +4,10 @@ use super::*;
 use crate::event::Event;
 use crate::input::Followup;
 use crate::store::{History, Versioned};
-use crate::trial::JobStatus;
-use crate::trial::{HOST_GONE, INTERRUPTED_EXIT_CODE, Observation};
-use crate::workspace::{Origin, Place, Volume, VolumeState};
 use spotsweep_protocol::ids::{JobId, SweepId};
+use spotsweep_records::trial::JobStatus;
+use spotsweep_records::trial::{HOST_GONE, INTERRUPTED_EXIT_CODE, Observation};
+use spotsweep_records::workspace::{Origin, Place, Volume, VolumeState};
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_790_000_000 + second).unwrap()

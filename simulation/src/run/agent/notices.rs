@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use spotsweep_control_plane::trial::INTERRUPTED_EXIT_CODE;
 use spotsweep_protocol::claim::{NoticeKind, Reply, Request};
+use spotsweep_records::trial::INTERRUPTED_EXIT_CODE;
 use spotsweep_world::AttemptKey;
 
 use super::{Agent, Doing, IMDS_POLL, Next};

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use spotsweep_control_plane::trial::INTERRUPTED_EXIT_CODE;
 use spotsweep_protocol::claim::{Found, Prefix, Reply, Request, Rollback};
 use spotsweep_protocol::stall::StallRule;
+use spotsweep_records::trial::INTERRUPTED_EXIT_CODE;
 use spotsweep_seal::disk::Disk;
 use spotsweep_seal::{AtEnd, BadEnd, QUIET, Sealer};
 use spotsweep_world::ebs::{FileSystem, View};

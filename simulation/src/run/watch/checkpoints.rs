@@ -1,6 +1,6 @@
 //! What was seen of checkpoints.
 
-use spotsweep_control_plane::workspace::TrialRef;
+use spotsweep_records::workspace::TrialRef;
 use spotsweep_world::ebs::View;
 
 use super::{Seen, Watch};

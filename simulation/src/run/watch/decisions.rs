@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use spotsweep_control_plane::sweep::{EarlyStopping, Plan};
-use spotsweep_control_plane::trial::{Comparison, EarlyStop, Suggested, Trial};
 use spotsweep_protocol::rungs::Curve;
+use spotsweep_records::sweep::{EarlyStopping, Plan};
+use spotsweep_records::trial::{Comparison, EarlyStop, Suggested, Trial};
 use spotsweep_search::stop::Rule;
 
 use super::{Seen, Watch};

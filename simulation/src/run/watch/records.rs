@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use spotsweep_control_plane::trial::{Attempt, End, JobStatus, Trial};
 use spotsweep_protocol::metric::Metric;
+use spotsweep_records::trial::{Attempt, End, JobStatus, Trial};
 
 use super::{Seen, Watch};
 use crate::harness::Harness;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use spotsweep_control_plane::sweep;
+use spotsweep_records::sweep;
 use spotsweep_world::trace::Trace;
 
 use super::super::ledger::{Finish, Outcome};

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::json;
-use spotsweep_control_plane::trial::INTERRUPTED_EXIT_CODE;
 use spotsweep_protocol::claim::{ClaimRequest, Found, Machine, Market, NoticeKind, Outputs, Reply, Request, Seal};
 use spotsweep_protocol::metric::{Metric, Source};
 use spotsweep_protocol::rungs::Reached;
 use spotsweep_protocol::secret::Secret;
 use spotsweep_protocol::stop::StopReason;
+use spotsweep_records::trial::INTERRUPTED_EXIT_CODE;
 
 use super::super::Policy;
 use super::super::agent::{Agent, Doing, Fetch, Next};

@@ -6,9 +6,10 @@ use std::iter;
 use spotsweep_aws::{DynamoStore, RETENTION_DAYS};
 use spotsweep_control_plane::event;
 use spotsweep_control_plane::handle::handle;
-use spotsweep_control_plane::trial::Trial;
 use spotsweep_protocol::claim::{Machine, Request};
 use spotsweep_protocol::rungs::{Reached, Rung};
+use spotsweep_records::trial::Trial;
+use spotsweep_simulation::nouns;
 use spotsweep_tests::ceilings::Ceilings;
 use spotsweep_tests::course::{Course, Idle, Unpublished};
 use spotsweep_tests::local::{Table, Units};
@@ -52,7 +53,7 @@ async fn a_report_at_a_rung_reads_a_small_row_of_each_trial() {
         let ask = async |request: Request| {
             let event = event::parse(requested(&course, request)).unwrap();
             table.take();
-            handle(store, &Idle, course.harness.settings(), event, course.harness.now).await.unwrap();
+            handle(store, &Idle, nouns::ALL, course.harness.settings(), event, course.harness.now).await.unwrap();
             table.take()
         };
         ask(Request::Claim(Machine::default())).await;

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use spotsweep_aws::{DynamoStore, RETENTION_DAYS};
 use spotsweep_control_plane::command::Command;
+use spotsweep_control_plane::decide::TrialClaim;
 use spotsweep_control_plane::event;
 use spotsweep_control_plane::handle::{ExecuteError, Executor, handle};
 use spotsweep_control_plane::outcome::Outcome;
-use spotsweep_control_plane::suggestion::choose;
-use spotsweep_control_plane::trial::{JobStatus, Suggested, Trial};
 use spotsweep_protocol::claim::{Machine, Request};
 use spotsweep_protocol::metric::{Metric, Source};
+use spotsweep_records::trial::{JobStatus, Suggested, Trial};
 use spotsweep_search::suggest::Basis;
 use spotsweep_sweep_file::Search;
 use spotsweep_tests::ceilings::Ceilings;
@@ -32,7 +32,7 @@ impl Executor for Space {
     async fn execute(&self, command: Command) -> Result<Vec<Outcome>, ExecuteError> {
         Ok(match command {
             Command::ReadSpace { request, .. } => {
-                vec![Outcome::SpaceRead { request, search: Arc::clone(&self.0), choose }]
+                vec![Outcome::SpaceRead { request, search: Arc::clone(&self.0) }]
             }
             _other => Vec::new(),
         })
@@ -54,7 +54,9 @@ async fn a_suggestion_reads_a_small_row_of_each_trial() {
         table.repeat_peers(&course.sweep.id, written, trials);
         let claim = event::parse(requested(&course, Request::Claim(Machine::default()))).unwrap();
         table.take();
-        let report = handle(store, &Space(search), course.harness.settings(), claim, course.harness.now).await.unwrap();
+        let (executor, settings) = (Space(search), course.harness.settings());
+        let handled = handle(store, &executor, &[&TrialClaim], settings, claim, course.harness.now);
+        let report = handled.await.unwrap();
         assert!(report.steps.iter().any(|step| step.contains("is given")), "{report:?}");
         let what = format!("a suggestion after {trials} trials");
         hold(&mut ceilings, &what, figures(&table.take()), most);

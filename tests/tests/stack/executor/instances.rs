@@ -9,11 +9,11 @@ use spotsweep_control_plane::event::{Ask, TrialRequest};
 use spotsweep_control_plane::execute::Services;
 use spotsweep_control_plane::handle::Executor;
 use spotsweep_control_plane::outcome::{Drained, Outcome};
-use spotsweep_control_plane::trial::{AgentState, Host, InstanceStatus};
-use spotsweep_control_plane::workspace::Fact;
 use spotsweep_emulator::{Config, Emulator};
 use spotsweep_protocol::claim::{Machine, Task};
 use spotsweep_protocol::ids::{JobId, SweepId};
+use spotsweep_records::trial::{AgentState, Host, InstanceStatus};
+use spotsweep_records::workspace::Fact;
 use spotsweep_tests::local::config;
 
 use super::Rig;

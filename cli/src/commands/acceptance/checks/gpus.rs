@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use spotsweep_control_plane::trial::{Attempt, Trial};
+use spotsweep_records::trial::{Attempt, Trial};
 
 use super::{Check, verdict};
 

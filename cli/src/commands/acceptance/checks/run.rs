@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use spotsweep_control_plane::sweep::spent::Spent;
-use spotsweep_control_plane::trial::{Standing, Trial};
 use spotsweep_protocol::words::dollars;
+use spotsweep_records::sweep::spent::Spent;
+use spotsweep_records::trial::{Standing, Trial};
 
 use super::super::access::Tried;
 use super::super::estimate::Estimate;

@@ -11,17 +11,18 @@ use spotsweep_sweep_file::parse;
 use super::*;
 use crate::command::Command;
 use crate::decide::decide;
+use crate::decide::scene::NOUNS;
 use crate::event::{Ask, Event, TrialRequest};
 use crate::input::{Input, Subject};
 use crate::outcome::Outcome;
 use crate::settings::Settings;
 use crate::store::{History, Record};
-use crate::sweep::Prepared;
-use crate::sweep::continuation::Listed;
-use crate::sweep::notification::{Kind, Notification};
-use crate::trial::JobStatus;
-use crate::trial::Trial;
-use crate::workspace::Workspace;
+use spotsweep_records::sweep::Prepared;
+use spotsweep_records::sweep::continuation::Listed;
+use spotsweep_records::sweep::notification::{Kind, Notification};
+use spotsweep_records::trial::JobStatus;
+use spotsweep_records::trial::Trial;
+use spotsweep_records::workspace::Workspace;
 
 /// Snapshots that the sweep names: three pages.
 const COUNT: u32 = 250;
@@ -127,7 +128,7 @@ impl Scene {
                     unreachable!("{input:?}")
                 }
             };
-            let decision = decide(&view, &input, &self.settings, self.now);
+            let decision = decide(NOUNS, &view, &input, &self.settings, self.now);
             next.extend(self.take(decision));
         }
     }
@@ -173,7 +174,8 @@ fn nothing_is_submitted_before_all_that_a_sweep_goes_on_from_is_kept() {
 #[test]
 fn what_is_deleted_already_rejects_the_file() {
     let mut scene = Scene::after(10);
-    scene.trials.get_mut(&200).unwrap().workspace.as_mut().unwrap().stage = crate::workspace::Stage::Disposing;
+    scene.trials.get_mut(&200).unwrap().workspace.as_mut().unwrap().stage =
+        spotsweep_records::workspace::Stage::Disposing;
     scene.reconcile();
     assert_eq!(scene.submissions(), 0);
     let Some(Command::WriteRejection { rejected, .. }) = scene.commands.last() else { unreachable!() };
@@ -207,13 +209,13 @@ fn first_claim(sweep: &Sweep, listed: &str) -> (String, Trial) {
     let (token, secret, ask) = (sweep.claim_token.clone(), Some(Secret::of([1; 16])), Ask::Claim(Default::default()));
     let claim = TrialRequest { sweep: id, index: 1, job, attempt: 1, token, secret, ask };
     let view = View { sweep: held(sweep.clone(), None), ..View::default() };
-    let claimed = decide(&view, &Event::TrialRequested(claim).into(), &settings, at(60));
+    let claimed = decide(NOUNS, &view, &Event::TrialRequested(claim).into(), &settings, at(60));
     let [Command::FindStart { request, listed: from, .. }] = claimed.commands.as_slice() else {
         unreachable!("{claimed:?}")
     };
     let start = from.start(listed.as_bytes(), 1).unwrap();
     let found = Outcome::StartFound { request: request.clone(), start };
-    let change = decide(&view, &found.into(), &settings, at(60)).change.unwrap();
+    let change = decide(NOUNS, &view, &found.into(), &settings, at(60)).change.unwrap();
     let Record::Trial(trial) = change.record else { unreachable!() };
     (from.key(&sweep.id), *trial)
 }

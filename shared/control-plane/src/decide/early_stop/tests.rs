@@ -17,18 +17,19 @@ use spotsweep_search::stop::Rank;
 
 use crate::command::Command;
 use crate::decide::decide;
+use crate::decide::scene::NOUNS;
 use crate::event::{Ask, Ending, Event, Job, TrialJob, TrialRequest};
 use crate::input::Input;
 use crate::outcome::Outcome;
-use crate::results::inputs::ReportInputs;
-use crate::results::peer::Peer;
 use crate::settings::Settings;
 use crate::store::{Change, History, Record, Versioned, View};
-use crate::sweep::notification::Kind;
-use crate::sweep::{Stage, Sweep};
 use crate::throttle::Turn;
-use crate::trial::{Attempt, INTERRUPTED_EXIT_CODE, JobStatus, Observation, Standing, Trial};
-use crate::workspace::{Call, Fact, Refusal, RefusalKind, VolumeState, WorkspacePlan};
+use spotsweep_ranking::peer::Peer;
+use spotsweep_records::sweep::notification::Kind;
+use spotsweep_records::sweep::{Stage, Sweep};
+use spotsweep_records::trial::{Attempt, INTERRUPTED_EXIT_CODE, JobStatus, Observation, Standing, Trial};
+use spotsweep_records::workspace::{Call, Fact, Refusal, RefusalKind, VolumeState, WorkspacePlan};
+use spotsweep_report::inputs::ReportInputs;
 
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
@@ -73,7 +74,7 @@ impl Scene {
     fn take(&mut self, index: u32, input: impl Into<Input>) -> Option<Reply> {
         let trial = self.trials.get(&index).cloned().and_then(held);
         let view = View { sweep: held(self.sweep.clone()), trial, ..View::default() };
-        let mut decision = decide(&view, &input.into(), &self.settings, NOW);
+        let mut decision = decide(NOUNS, &view, &input.into(), &self.settings, NOW);
         let mut reply = decision.reply.take();
         while let Some(followup) = decision.next.pop() {
             self.commit(index, decision.change.take());
@@ -82,7 +83,7 @@ impl Scene {
                 with_rungs.filter_map(|(index, trial)| Some((*index, Peer::of(trial, None)?))).collect();
             let trial = self.trials.get(&index).cloned().and_then(held);
             let view = View { trial, peers: Some(peers), ..view_of(&self.sweep) };
-            decision = decide(&view, &Input::Followup(followup), &self.settings, NOW);
+            decision = decide(NOUNS, &view, &Input::Followup(followup), &self.settings, NOW);
             reply = decision.reply.take().or(reply);
         }
         self.commit(index, decision.change);
@@ -323,11 +324,11 @@ fn no_further_trial_starts_once_one_has_reached_the_target() {
 
     let trials: Vec<Trial> = scene.trials.values().cloned().collect();
     let (view, sweep, trials) = (view_of(&scene.sweep), scene.sweep.id.clone(), trials.into());
-    let inputs = Outcome::ReportInputs { sweep, trials, gathered: Arc::new(ReportInputs::default()) };
-    let decision = decide(&view, &inputs.into(), &scene.settings, NOW);
+    let inputs = Outcome::ReportInputs { sweep, trials, inputs: Arc::new(ReportInputs::default()) };
+    let decision = decide(NOUNS, &view, &inputs.into(), &scene.settings, NOW);
     let Some(Command::Notify(notification)) = decision.commands.first() else { unreachable!("{decision:?}") };
     assert_eq!(notification.kind, Kind::TargetReached);
-    let decision = decide(&view, &Outcome::Notified(notification.clone()).into(), &scene.settings, NOW);
+    let decision = decide(NOUNS, &view, &Outcome::Notified(notification.clone()).into(), &scene.settings, NOW);
     assert!(matches!(decision.commands[..], [Command::CancelWaiting { .. }]), "{decision:?}");
     let Some(Record::Sweep(sweep)) = decision.change.map(|change| change.record) else { unreachable!() };
     scene.sweep = *sweep;

@@ -9,8 +9,8 @@ use crate::decide::scene::{NOW, Scene};
 use crate::event::{Ask, Event};
 use crate::input::{Followup, Input};
 use crate::outcome::Outcome;
-use crate::sweep::notification::Notification;
-use crate::trial::{AgentState, Host, InstanceStatus, JobStatus};
+use spotsweep_records::sweep::notification::Notification;
+use spotsweep_records::trial::{AgentState, Host, InstanceStatus, JobStatus};
 
 /// A trial whose first attempt has claimed it, and runs.
 fn running() -> Scene {

@@ -9,8 +9,8 @@ use crate::decide::scene::Scene;
 use crate::decide::stall::rule;
 use crate::event::Ending;
 use crate::outcome::Outcome;
-use crate::results::diagnosis::why;
-use crate::trial::JobStatus;
+use spotsweep_records::trial::JobStatus;
+use spotsweep_report::diagnosis::why;
 
 #[test]
 fn people_are_notified_before_the_record_has_the_stall_and_once() {

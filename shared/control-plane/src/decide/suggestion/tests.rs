@@ -16,15 +16,16 @@ use spotsweep_sweep_file::parse;
 
 use crate::command::Command;
 use crate::decide::decide;
+use crate::decide::scene::NOUNS;
 use crate::event::{Ask, Event, TrialRequest};
 use crate::input::Input;
 use crate::outcome::Outcome;
-use crate::results::peer::Peer;
 use crate::settings::Settings;
 use crate::store::{History, Record, Reservation, Versioned, View};
-use crate::suggestion::{choose, observed};
-use crate::sweep::{Plan, Stage, Sweep};
-use crate::trial::{Comparison, EarlyStop, JobStatus, Trial};
+use spotsweep_ranking::peer::Peer;
+use spotsweep_ranking::suggestion::observed;
+use spotsweep_records::sweep::{Plan, Stage, Sweep};
+use spotsweep_records::trial::{Comparison, EarlyStop, JobStatus, Trial};
 
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
@@ -81,7 +82,7 @@ impl Scene {
         let mut input: Input = Event::TrialRequested(request).into();
         loop {
             let view = self.view(index, !matches!(input, Input::Event(_)));
-            let mut decision = decide(&view, &input, &self.settings, NOW);
+            let mut decision = decide(NOUNS, &view, &input, &self.settings, NOW);
             if let Some(Reply::Refused { reason }) = decision.reply.take() {
                 return Err(reason);
             }
@@ -92,7 +93,7 @@ impl Scene {
             }
             input = match (decision.commands.pop(), decision.next.pop()) {
                 (Some(Command::ReadSpace { request, .. }), None) => {
-                    Outcome::SpaceRead { request, search: Arc::clone(&self.search), choose }.into()
+                    Outcome::SpaceRead { request, search: Arc::clone(&self.search) }.into()
                 }
                 (None, Some(followup)) => Input::Followup(followup),
                 (Some(Command::FindLine { .. }), None) => return Ok(self.given(index)),

@@ -9,13 +9,13 @@ use crate::decide::{Context, Decision};
 use crate::event::{Ask, Ending, TrialRequest};
 use crate::input::Followup;
 use crate::store::View;
-use crate::sweep::instances::{self, Cause, Shown};
-use crate::sweep::{Plan, Sweep};
-use crate::trial::{Attempt, Trial};
-use crate::workspace::Fact;
 use spotsweep_protocol::claim::Reply;
 use spotsweep_protocol::metric::Metric;
 use spotsweep_protocol::stop::StopReason;
+use spotsweep_records::sweep::instances::{self, Cause, Shown};
+use spotsweep_records::sweep::{Plan, Sweep};
+use spotsweep_records::trial::{Attempt, Trial};
+use spotsweep_records::workspace::Fact;
 
 /// How soon a runner asks again whose fault its failure is.
 const PAUSE: Duration = Duration::from_secs(5);

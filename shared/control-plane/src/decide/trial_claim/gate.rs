@@ -12,10 +12,10 @@
 
 use crate::event::{Ask, TrialRequest};
 use crate::store::View;
-use crate::sweep::{Plan, Stage, Sweep};
-use crate::trial::{JOB_ATTEMPTS, Trial};
 use spotsweep_protocol::ids::JobId;
 use spotsweep_protocol::stop::StopReason;
+use spotsweep_records::sweep::{Plan, Stage, Sweep};
+use spotsweep_records::trial::{JOB_ATTEMPTS, Trial};
 
 /// How a request passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

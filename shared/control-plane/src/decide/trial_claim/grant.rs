@@ -6,12 +6,12 @@ use crate::decide::{Context, Decision, workspace};
 use crate::event::TrialRequest;
 use crate::input::Followup;
 use crate::store::{Versioned, View};
-use crate::sweep::continuation::TrialStart;
-use crate::sweep::{Plan, Sweep};
-use crate::trial::{Suggested, Trial};
-use crate::workspace::{Origin, Stage, TrialRef, device};
 use spotsweep_protocol::claim::{Access, ByteRange, Grant, Prefix, Reply, WorkspaceGrant};
 use spotsweep_protocol::stop::StopReason;
+use spotsweep_records::sweep::continuation::TrialStart;
+use spotsweep_records::sweep::{Plan, Sweep};
+use spotsweep_records::trial::{Suggested, Trial};
+use spotsweep_records::workspace::{Origin, Stage, TrialRef, device};
 
 pub(super) fn find_line(sweep: &Sweep, request: &TrialRequest, gpus: Option<&[String]>) -> Command {
     let (request, bucket) = (request.clone(), sweep.upload.bucket.clone());

@@ -2,7 +2,7 @@
 
 use super::{refused, volume};
 use crate::calls::{AttachVolume, CallError, Ec2};
-use crate::workspace::{Fact, Refusal, RefusalKind, VolumeState, is_denied};
+use spotsweep_records::workspace::{Fact, Refusal, RefusalKind, VolumeState, is_denied};
 
 pub(super) async fn attach(ec2: &impl Ec2, id: String, instance: String, device: String) -> Result<Fact, CallError> {
     let request = AttachVolume { volume: id.clone(), instance: instance.clone(), device };

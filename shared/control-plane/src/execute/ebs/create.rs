@@ -2,7 +2,7 @@
 
 use super::{client_token, refused, snapshot, tags, volume};
 use crate::calls::{CallError, CreateVolume, Ec2};
-use crate::workspace::{Fact, NewVolume, RefusalKind, TrialRef, VolumeState};
+use spotsweep_records::workspace::{Fact, NewVolume, RefusalKind, TrialRef, VolumeState};
 
 /// EC2's own default is gp2 (fact 26).
 const VOLUME_TYPE: &str = "gp3";

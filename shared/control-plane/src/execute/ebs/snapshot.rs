@@ -4,7 +4,7 @@ use super::{made_by, operation_name, refused, tags, volume};
 use crate::calls::{CallError, CreateSnapshot, DescribeSnapshots, Ec2, Snapshot, Wait};
 use crate::execute::all_pages;
 use crate::throttle::{SnapshotRetries, Turn};
-use crate::workspace::{Fact, RefusalKind, SnapshotState, TrialRef, is_denied};
+use spotsweep_records::workspace::{Fact, RefusalKind, SnapshotState, TrialRef, is_denied};
 
 /// CreateSnapshot has no client token (fact 6): only a throttled call, which certainly had no effect, is repeated.
 /// What is unclear is an error, and is looked up by its tag when the lease is over.

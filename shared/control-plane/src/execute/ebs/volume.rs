@@ -3,7 +3,7 @@
 use super::super::another;
 use super::made_by;
 use crate::calls::{Attachment, CallError, DescribeVolumes, Ec2, Volume, Wait};
-use crate::workspace::{Fact, TrialRef, VolumeState, detach_pauses, is_denied};
+use spotsweep_records::workspace::{Fact, TrialRef, VolumeState, detach_pauses, is_denied};
 
 /// The volume that carries an operation's tag, unless it is being deleted.
 pub(super) async fn find(ec2: &impl Ec2, of: &TrialRef, operation: u32) -> Result<Fact, CallError> {

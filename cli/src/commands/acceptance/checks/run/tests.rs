@@ -6,7 +6,7 @@ use spotsweep_protocol::ids::{JobId, SweepId};
 
 use super::super::Verdict;
 use super::*;
-use spotsweep_control_plane::trial::JobStatus;
+use spotsweep_records::trial::JobStatus;
 
 const BEGIN: i64 = 1_795_262_400;
 

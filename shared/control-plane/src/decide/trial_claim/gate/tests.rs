@@ -10,12 +10,13 @@ use spotsweep_protocol::metric::{Metric, Source};
 use spotsweep_protocol::secret::Secret;
 use spotsweep_protocol::stop::StopReason;
 
+use crate::decide::scene::NOUNS;
 use crate::decide::{Decision, decide};
 use crate::event::{Ask, Ending, Event, TrialRequest};
 use crate::settings::Settings;
 use crate::store::{History, Versioned, View};
-use crate::sweep::{Stage, Sweep};
-use crate::trial::{JobStatus, Trial};
+use spotsweep_records::sweep::{Stage, Sweep};
+use spotsweep_records::trial::{JobStatus, Trial};
 
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 /// The sweep's.
@@ -61,7 +62,7 @@ impl Scene {
         let sweep = Versioned { record: self.sweep.clone(), version: 1, due: None, recent: History::new() };
         let view = View { sweep: Some(sweep), trial: self.trial.clone().map(held), ..View::default() };
         let settings = Settings::from_variables(|_| Some("0".into())).unwrap();
-        decide(&view, &Event::TrialRequested(request).into(), &settings, NOW)
+        decide(NOUNS, &view, &Event::TrialRequested(request).into(), &settings, NOW)
     }
 
     fn takes(&mut self, attempt: u32, of: u8, ask: Ask) -> Decision {

@@ -1,0 +1,180 @@
+//! What a sweep names in AWS: what is looked up, and what AWS shows of it. The rules are in `decide/target.rs`.
+
+use std::collections::BTreeMap;
+
+use crate::sweep::Prepared;
+use crate::workspace::Origin;
+
+/// What stands before the name in a job definition's ARN.
+const DEFINITION_RESOURCE: &str = ":job-definition/";
+
+/// The error codes of DescribeSnapshots that mean: there is no such snapshot for this account.
+const NO_SNAPSHOT: [&str; 3] = ["InvalidSnapshot.NotFound", "InvalidSnapshotID.Malformed", "InvalidParameterValue"];
+
+/// How DescribeJobDefinitions is asked. It takes revisions, or a name with a status, and no mixture of both
+/// (<https://docs.aws.amazon.com/batch/latest/APIReference/API_DescribeJobDefinitions.html>).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DefinitionQuery {
+    /// `jobDefinitions`: one revision, as `name:revision` or ARN. The ARN of another region or account is then refused,
+    /// or not found.
+    Revision(String),
+    /// `jobDefinitionName`, with the status ACTIVE.
+    Name(String),
+}
+
+/// How EC2 is asked for what the workspaces start from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BaseQuery {
+    /// DescribeSnapshots by id.
+    Snapshot(String),
+    /// DescribeSnapshots by ids, those that are there.
+    Snapshots(Vec<String>),
+    /// DescribeVolumes with one filter.
+    Volumes {
+        /// The filter's name.
+        filter: &'static str,
+        /// Its value, with wildcards escaped.
+        value: String,
+    },
+}
+
+/// What AWS shows of what a sweep names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Target {
+    /// Job definitions that answer the [`DefinitionQuery`], of any status.
+    pub definitions: Vec<Definition>,
+    /// The job queue, where there is one of that name.
+    pub queue: Option<Queue>,
+    /// What the workspaces start from.
+    pub base: Base,
+}
+
+/// A revision of a job definition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Definition {
+    /// Its ARN, which ends with the revision.
+    pub arn: String,
+    /// Its revision.
+    pub revision: u32,
+    /// `ACTIVE` or `INACTIVE`.
+    pub status: String,
+    /// Seconds that an attempt may take, where it says so: for jobs that say nothing else.
+    pub timeout_seconds: Option<u32>,
+    /// GPUs that its containers ask for, where jobs do not say otherwise.
+    pub gpus: u32,
+}
+
+/// A job queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Queue {
+    /// `ENABLED` or `DISABLED`.
+    pub state: String,
+}
+
+/// What was found for a [`BaseQuery`].
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Base {
+    /// Nothing was asked: the workspaces start blank, or there are none.
+    #[default]
+    NotAsked,
+    /// The snapshot, where this account may use one of that id.
+    Snapshot(Option<BaseSnapshot>),
+    /// Those of the snapshots that this account may use, by id.
+    Snapshots(BTreeMap<String, BaseSnapshot>),
+    /// All volumes that the filter finds.
+    Volumes(Vec<BaseVolume>),
+}
+
+/// A snapshot that workspaces may start from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BaseSnapshot {
+    /// EC2's word, such as `completed`.
+    pub state: String,
+    /// GiB of the volume that it is of.
+    pub size_gib: u32,
+}
+
+/// A volume that workspaces may start from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BaseVolume {
+    /// `vol-…`
+    pub id: String,
+    /// Its availability zone.
+    pub zone: String,
+    /// GiB.
+    pub size_gib: u32,
+    /// EC2's word, such as `available`.
+    pub state: String,
+    /// Its Name tag.
+    pub name: Option<String>,
+    /// Whether it carries the tag [`crate::workspace::SWEEP_TAG`].
+    pub is_tagged: bool,
+    /// The instance that it is attached to.
+    pub instance: Option<String>,
+}
+
+impl DefinitionQuery {
+    /// For `name`, `name:revision`, or an ARN with or without revision.
+    pub fn of(named: &str) -> Self {
+        let of_arn = named.rsplit_once(DEFINITION_RESOURCE).filter(|_| named.starts_with("arn:"));
+        let short = of_arn.map_or(named, |(_, short)| short);
+        match short.rsplit_once(':') {
+            Some(_revision) => Self::Revision(named.to_owned()),
+            None => Self::Name(short.to_owned()),
+        }
+    }
+}
+
+impl BaseQuery {
+    /// For what a sweep starts from, if it names anything.
+    pub fn of(prepared: &Prepared) -> Option<Self> {
+        match &prepared.plan.workspace.as_ref()?.origin {
+            Origin::Blank => None,
+            Origin::Snapshot { snapshot } => Some(Self::Snapshot(snapshot.clone())),
+            Origin::Snapshots => Some(Self::Snapshots(prepared.snapshots().to_vec())),
+            Origin::Adopted { volume, .. } => {
+                let filter = if is_volume_id(volume) { "volume-id" } else { "tag:Name" };
+                Some(Self::Volumes { filter, value: literal(volume) })
+            }
+        }
+    }
+
+    /// Whether this error of DescribeSnapshots means that there is no such snapshot.
+    pub fn is_no_snapshot(code: &str) -> bool {
+        NO_SNAPSHOT.contains(&code)
+    }
+}
+
+/// A filter's value that matches this text alone: `*` and `?` are wildcards, and a backslash makes the next character
+/// plain (EC2 user guide, "Filter resources using the API").
+fn literal(text: &str) -> String {
+    let escaped = |letter| if matches!(letter, '*' | '?' | '\\') { vec!['\\', letter] } else { vec![letter] };
+    text.chars().flat_map(escaped).collect()
+}
+
+/// Whether a name is a volume's id, and no Name tag.
+pub fn is_volume_id(text: &str) -> bool {
+    text.strip_prefix("vol-").is_some_and(|hex| !hex.is_empty() && hex.bytes().all(|digit| digit.is_ascii_hexdigit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_wildcards_is_searched_as_it_is_written() {
+        assert_eq!(literal(r"data*\set?"), r"data\*\\set\?");
+        assert_eq!(literal("vol-1a"), "vol-1a");
+    }
+
+    #[test]
+    fn a_job_definition_is_asked_for_by_revision_or_by_name() {
+        let arn = "arn:aws:batch:us-east-1:000000000000:job-definition/train";
+        for named in ["train", arn] {
+            assert_eq!(DefinitionQuery::of(named), DefinitionQuery::Name("train".into()));
+        }
+        for named in ["train:7", &format!("{arn}:7")] {
+            assert_eq!(DefinitionQuery::of(named), DefinitionQuery::Revision(named.into()));
+        }
+    }
+}
