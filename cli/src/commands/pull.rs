@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
-use spotsweep_ranking::{best, ranking};
+use spotsweep_ranking::ranking;
 
 use crate::download::{Arrival, Listed, Object, Present, Trouble, fetch, list};
 use crate::progress::Transfer;
@@ -146,7 +146,7 @@ async fn best(found: &Found) -> Result<u32, Failure> {
     let trials = found.trials().await?;
     let plan = found.plan()?;
     let by = ranking(plan, &trials);
-    let best = best(plan, &trials).ok_or_else(|| {
+    let best = spotsweep_ranking::best(plan, &trials).ok_or_else(|| {
         let metric = by.as_ref().map_or("any of the usual metrics", |by| by.name.as_str());
         Failure::new(match &plan.repeats {
             None => format!("there is no best trial: none has succeeded with a finite value of {metric}"),

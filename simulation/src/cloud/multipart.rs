@@ -101,7 +101,6 @@ fn refused(status: u16, code: &str) -> CallError {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

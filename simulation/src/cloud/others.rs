@@ -43,7 +43,6 @@ impl<W: Wait> Draw for Client<'_, W> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used)]
 mod tests {
     use spotsweep_control_plane::settings::LEASE;
 

@@ -90,7 +90,6 @@ fn part<'a>(object: &'a [u8], range: &str) -> Option<&'a [u8]> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used)]
 mod tests {
     use serde_json::Value;
     use spotsweep_control_plane::settings::LEASE;
