@@ -55,7 +55,8 @@ impl Prepared {
 pub enum Listed {
     /// `snapshots.json`: the ids of snapshots. They are in the order of the trials, if each trial has its own.
     Snapshots,
-    /// `starts.json`: the trials whose collected checkpoints are restored, in the order of the trials that start from them.
+    /// `starts.json`: the trials whose collected checkpoints are restored, in the order of the trials that start from
+    /// them.
     Checkpoints,
 }
 

@@ -1,4 +1,3 @@
-
 use serde::{Deserialize, Serialize};
 use spotsweep_protocol::rungs::{Curve, Rung};
 use spotsweep_sweep_file::Over;
