@@ -11,9 +11,9 @@
 //!
 //! - [`decide`] is pure: it uses no clock, randomness or network, and ids derive from what they name.
 //! - An intention is stored before it is executed: a record's stage implies its one pending command, and `reconcile`
-//! repeats that for records past their due time.
+//!   repeats that for records past their due time.
 //! - [`execute`] executes commands by the calls in [`calls`]. The crate `spotsweep-aws` implements these calls,
-//! [`store::Store`] and [`metrics::Telemetry`] with the SDKs, and the crate `spotsweep-simulation` in memory.
+//!   [`store::Store`] and [`metrics::Telemetry`] with the SDKs, and the crate `spotsweep-simulation` in memory.
 
 pub mod calls;
 pub mod command;

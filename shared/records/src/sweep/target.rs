@@ -50,6 +50,7 @@ pub struct Target {
     pub base: Base,
 }
 
+/// A revision of a job definition, with the fields that a sweep's check needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Definition {
     /// Its ARN, which ends with the revision.
@@ -64,6 +65,7 @@ pub struct Definition {
     pub gpus: u32,
 }
 
+/// A job queue, with the field that a sweep's check needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Queue {
     /// `ENABLED` or `DISABLED`.
