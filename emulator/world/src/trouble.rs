@@ -11,7 +11,7 @@ use super::{ApiError, Service, World};
 /// The limit for volumes and other devices of one instance: "28 shared" on most Nitro types (fact 27).
 const ATTACHMENT_LIMIT: usize = 28;
 
-/// Standing faults. By default there are none, and AWS's own limits hold.
+/// Standing faults. By default there are none, and an instance has AWS's limit of attachments.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Trouble {

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `SWEEP#<id>` | `META` | the sweep |
 //! | `SWEEP#<id>` | `TRIAL#<index, 6 digits>` | a trial, from its first event on |
-//! | `SWEEP#<id>` | `PEER#<index, 6 digits>` | what the decisions about other trials need of a trial: rungs, parameters, end |
+//! | `SWEEP#<id>` | `PEER#<index, 6 digits>` | a trial for decisions about others: rungs, parameters, end |
 //! | `SWEEP#<id>` | `RESERVED#<key>` | a parameter set that a claim is about to take |
 //! | `SWEEP#<id>` | `LOG#<META or index>#<version>` | a page of its history: audit entries, to that version |
 //! | `RES#<i-…, vol-… or snap-…>` | `TRIAL#<sweep>#<index>` | pointer: the resource belongs to that trial |

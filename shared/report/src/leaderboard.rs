@@ -103,7 +103,7 @@ fn set_cells(set: Option<&Set<'_>>) -> [String; 5] {
 /// Returns the summary on one line.
 ///
 /// # Errors
-/// Never, but for a parameter line that is not JSON.
+/// Returns none at present, because a parameter line that cannot be read only leaves the best trial out.
 pub fn summary_json(
     sweep: &Sweep,
     plan: &Plan,

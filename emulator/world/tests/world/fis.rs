@@ -97,7 +97,11 @@ fn one_instance_is_recommended_warned_and_taken() {
         json!({"/targets/trials/selectionMode": "ALL",
         "/actions/interrupt/parameters/durationBeforeInterruption": "PT4M"}),
     );
-    assert_eq!((events_of(&lab, REBALANCE).0, events_of(&lab, WARNING).0), (2, 1), "the warning comes a notice before the end");
+    assert_eq!(
+        (events_of(&lab, REBALANCE).0, events_of(&lab, WARNING).0),
+        (2, 1),
+        "the warning comes a notice before the end"
+    );
     lab.pass(2_000);
     assert_eq!((events_of(&lab, WARNING).0, status(&lab, &experiment).as_str()), (2, "running"));
     lab.pass(2_000);

@@ -307,7 +307,7 @@ impl Asker<'_> {
     }
 }
 
-/// Why a claim waits that comes after a reported success.
+/// Why a claim after a reported success waits.
 const EARLY: &str = "an earlier attempt has reported success, and AWS Batch has not reported its end yet";
 
 /// Why a trial with a workspace cannot run if the metadata service does not answer. The attempt counts as interrupted,
