@@ -283,6 +283,11 @@ impl Harness {
             | InjectedBug::SkipLookUp
             | InjectedBug::DropPages
             | InjectedBug::TrainOn
+            | InjectedBug::SealAfterUnmount
+            | InjectedBug::ReleaseBeforeSeal
+            | InjectedBug::IgnoreSecondStop
+            | InjectedBug::AskForever
+            | InjectedBug::CountGraceTwice
             | InjectedBug::AskAgainAndAgain => self.cloud.plant(injected_bug),
         }
     }
