@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use aws_sdk_lambda::Client;
+use spotsweep_attempt::{Answer, waiting_pause};
 use spotsweep_protocol::claim::{Access, Found, Grant, Machine, NoticeKind, Outputs, Reply, Request, Rollback, Seal};
 use spotsweep_protocol::metric::Metric;
 use spotsweep_protocol::rungs::Reached;
 use spotsweep_protocol::secret::Secret;
-use spotsweep_protocol::stop::StopReason;
 use tokio::time::{Instant, sleep};
 
 pub(crate) use self::call::CallError;
@@ -22,18 +22,6 @@ use crate::log::say;
 
 /// Longer than `trial-claim` may run (60 s), so that its own timeout is reported.
 pub(crate) const INVOKE_TIMEOUT: Duration = Duration::from_secs(70);
-
-/// Bounds of the pause that `trial-claim` asks for between two looks for the workspace.
-const WAITING_PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(60));
-
-/// The answer to what an attempt tells.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
-    Accepted,
-    /// The trial is stopped early, with the reason for the log.
-    Stop(String),
-    Refused(StopReason),
-}
 
 /// What a training has reported so far.
 #[derive(Debug, Clone, Default)]
@@ -134,7 +122,7 @@ impl Claims {
                 say(&format!("waiting for the workspace, {waited:.1} s so far: {reason}"));
                 waited_for = reason;
             }
-            let pause = Duration::from_millis(retry_after_ms).clamp(WAITING_PAUSES.0, WAITING_PAUSES.1);
+            let pause = waiting_pause(retry_after_ms);
             if Instant::now() + pause > deadline {
                 return Err(Failure::Interrupted(format!(
                     "the workspace did not come within {waited:.0} s (SPOTSWEEP_WORKSPACE_SECONDS); last: {waited_for}"
@@ -214,9 +202,8 @@ impl Claims {
         self.answer(self.call_patiently(request).await?)
     }
 
-    /// Tells that the attempt is over, again and again for the configured patience. With what the attempt ends in place of
-    /// its own code, where the trial is not over with it.
-    pub(crate) async fn end(&self, latest: Latest, end: End) -> Result<Option<Failure>, CallError> {
+    /// Tells that the attempt is over, again and again for the configured patience.
+    pub(crate) async fn end(&self, latest: Latest, end: End) -> Result<Answer, CallError> {
         let Latest { metrics, rungs } = latest;
         let End { exit_code, outputs, seconds, error, stalled_seconds } = end;
         let sequence = self.next_sequence();
@@ -230,15 +217,9 @@ impl Claims {
                         say(&format!("the attempt waits: {reason}"));
                         waited_for = reason;
                     }
-                    sleep(Duration::from_millis(retry_after_ms).clamp(WAITING_PAUSES.0, WAITING_PAUSES.1)).await;
+                    sleep(waiting_pause(retry_after_ms)).await;
                 }
-                Reply::Unavailable { reason } => return Ok(Some(Failure::Unfit(reason))),
-                reply => match self.answer(reply)? {
-                    Answer::Accepted | Answer::Stop(_) => return Ok(None),
-                    // Another runner has the trial, and the record has what that one reports: this attempt must not end
-                    // it as a success.
-                    Answer::Refused(reason) => return Ok(Some(Failure::Refused(reason))),
-                },
+                reply => return self.answer(reply),
             }
         }
     }
@@ -248,14 +229,7 @@ impl Claims {
     }
 
     fn answer(&self, reply: Reply) -> Result<Answer, CallError> {
-        match reply {
-            Reply::Accepted {} => Ok(Answer::Accepted),
-            Reply::Stop { why } => Ok(Answer::Stop(why)),
-            Reply::Refused { reason } => Ok(Answer::Refused(reason)),
-            reply @ (Reply::Granted(_) | Reply::Waiting { .. } | Reply::Unavailable { .. } | Reply::Access(_)) => {
-                Err(self.unfitting(reply))
-            }
-        }
+        Answer::of(reply).map_err(|reply| self.unfitting(*reply))
     }
 
     fn unfitting(&self, reply: Reply) -> CallError {

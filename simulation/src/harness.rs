@@ -290,6 +290,11 @@ impl Harness {
             | InjectedBug::TakeOldest
             | InjectedBug::DropPages
             | InjectedBug::TrainOn
+            | InjectedBug::SealAfterUnmount
+            | InjectedBug::ReleaseBeforeSeal
+            | InjectedBug::IgnoreSecondStop
+            | InjectedBug::AskForever
+            | InjectedBug::CountGraceTwice
             | InjectedBug::AskAgainAndAgain => self.cloud.plant(injected_bug),
         }
     }

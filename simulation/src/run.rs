@@ -65,19 +65,31 @@ const TOPIC: &str = "arn:aws:sns:us-east-1:000000000000:sweeps";
 #[derive(Debug, Clone)]
 enum Happening {
     /// An event reaches its function, for the first time or again.
-    Deliver { event: Value, tries: usize },
+    Deliver {
+        event: Value,
+        tries: usize,
+    },
     /// A runner does what it does next.
     Step(AttemptKey),
     /// A request reaches `trial-claim` that nobody waits for.
     Ask(Stray),
     /// A runner looks at the metadata service, and finds something.
     Poll(AttemptKey),
+    /// A container gets SIGTERM, and is killed after a grace.
+    Terminate {
+        key: AttemptKey,
+        grace: Duration,
+    },
+    Kill(AttemptKey),
     /// AWS takes an instance, or a zone's.
     Reclaim,
     /// A zone has capacity again.
     Reopen(String),
     /// The instance of an attempt vanishes.
-    Vanish { key: AttemptKey, is_dead: bool },
+    Vanish {
+        key: AttemptKey,
+        is_dead: bool,
+    },
     /// An instance that was cut off is connected again.
     Reconnect(String),
     /// The schedule fires.
@@ -347,6 +359,8 @@ impl Simulation {
             Happening::Step(key) => self.step(&key)?,
             Happening::Ask(stray) => self.stray(stray),
             Happening::Poll(key) => self.poll(&key)?,
+            Happening::Terminate { key, grace } => self.terminate(&key, grace)?,
+            Happening::Kill(key) => self.end_container(&key),
             Happening::Reclaim => self.reclaim(),
             Happening::Reopen(zone) => {
                 let now = self.harness.now;

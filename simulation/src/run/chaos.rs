@@ -99,6 +99,12 @@ pub struct Chaos {
     pub hangs: f64,
     /// Attempts whose instance vanishes some time after they have begun: it is dead, or cut off for 40 minutes.
     pub vanishing: f64,
+    /// Attempts whose container is stopped some time after it has begun, and as many of those that are under notice.
+    pub terminated: f64,
+    /// Requests of a runner of which the answer is lost.
+    pub unheard: f64,
+    /// Requests of a runner from which on no answer reaches it, for up to a quarter of an hour.
+    pub mute: f64,
     /// Events that arrive an hour late.
     pub hour_late: f64,
     /// Requests of a runner that arrive again, up to an hour later.
@@ -148,6 +154,9 @@ impl Chaos {
             slow_seals: 0.0,
             hangs: 0.0,
             vanishing: 0.0,
+            terminated: 0.0,
+            unheard: 0.0,
+            mute: 0.0,
             hour_late: 0.0,
             late_requests: 0.0,
             forged: 0.0,
@@ -190,6 +199,9 @@ impl Chaos {
             slow_seals: 0.1,
             hangs: 0.1,
             vanishing: 0.1,
+            terminated: 0.05,
+            unheard: 0.05,
+            mute: 0.01,
             hour_late: 0.05,
             late_requests: 0.1,
             forged: 0.1,
@@ -233,6 +245,9 @@ impl Chaos {
             slow_seals: share(0.4),
             hangs: 0.0,
             vanishing: 0.0,
+            terminated: 0.0,
+            unheard: 0.0,
+            mute: 0.0,
             hour_late: share(0.2),
             late_requests: 0.0,
             forged: 0.0,

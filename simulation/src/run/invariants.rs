@@ -50,6 +50,8 @@ pub const INVARIANTS: &[Invariant] = &[
     always("a training goes on from what one save has written", nothing_mixed),
     always("no complete checkpoint is put aside", nothing_complete_put_aside),
     always("at most one attempt holds a workspace", one_holder),
+    always("a runner that knows of its end has closed its workspace by then", closed_in_time),
+    always("a runner that is not answered ends when its patience is over", patience_ends),
     always("a trial trains only on its own volume", own_volume),
     always("no GPU is used by two trials at once", gpus_are_own),
     always("a reclaim costs a trial at most one attempt more than the one that it interrupts", reclaim_costs_one),
@@ -147,6 +149,15 @@ fn trial_is_held(run: &Simulation, world: &World, trial: &Trial) -> Result<(), S
 /// Invariant 2.
 fn one_holder(run: &Simulation) -> Result<(), String> {
     run.watch.seen(Seen::Versioned)
+}
+
+/// What is not sealed and unmounted in order is less than what the grace was there for.
+fn closed_in_time(run: &Simulation) -> Result<(), String> {
+    run.watch.seen(Seen::Late)
+}
+
+fn patience_ends(run: &Simulation) -> Result<(), String> {
+    run.watch.seen(Seen::Insistent)
 }
 
 /// A model of another trial on the leaderboard, and that trial's checkpoints written over.

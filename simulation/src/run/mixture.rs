@@ -119,7 +119,9 @@ impl Mixture {
         let choose = |most: usize| usize::try_from(upto(u32::try_from(most).unwrap_or(1) - 1)).unwrap_or(0);
         let habits = mixture.chaos.habits.with_processes(choose);
         let restores = upto(3) == 0;
-        let chaos = Chaos { vanishing, late_links, habits, ..mixture.chaos };
+        let mut some = |among: u32, share: f64| if upto(among - 1) == 0 { share } else { 0.0 };
+        let (terminated, unheard, mute) = (some(3, 0.3), some(3, 0.1), some(4, 0.02));
+        let chaos = Chaos { vanishing, late_links, habits, terminated, unheard, mute, ..mixture.chaos };
         let mixture = Self { gpus, restores, chaos, ..mixture }.at_rate(&mut upto);
         let unsent = f64::from(upto(3)) / 10.0;
         Self { chaos: Chaos { unsent, ..mixture.chaos }, ..mixture }

@@ -39,6 +39,11 @@ impl Rng {
         self.only.as_ref().is_none_or(|only| only.contains(&(self.strokes - 1)))
     }
 
+    /// Whether anything may still go wrong.
+    pub(super) fn is_bad(&self) -> bool {
+        !self.is_calm
+    }
+
     /// Nothing goes wrong from now on.
     pub(super) fn calm_down(&mut self) {
         self.is_calm = true;

@@ -83,6 +83,10 @@ pub(super) enum Seen {
     Unfair,
     /// An attempt of a trial that is stopped early trained.
     Revived,
+    /// An attempt that knew of its end still had its workspace mounted then.
+    Late,
+    /// An attempt asked on after its patience was over.
+    Insistent,
 }
 
 const DELETIONS: [&str; 2] = ["DeleteVolume", "DeleteSnapshot"];
@@ -210,6 +214,11 @@ impl Watch {
                 format!("{trial}: a second attempt begins on {instance}, which is under notice"),
             );
         }
+    }
+
+    /// An attempt that waits for the end of its instance is stopped: the next one may begin there.
+    pub(super) fn leaves_under_notice(&mut self, trial: &TrialRef, instance: &str) {
+        self.under_notice.remove(&(trial.clone(), instance.to_owned()));
     }
 
     /// An attempt leaves an instance that cannot train, and was told to.

@@ -1,0 +1,395 @@
+//! One attempt at a trial: what is done next, whatever happens when.
+//!
+//! At most one [`Action`] is under way. The end of it is an [`Event`], and so is what comes from outside: a notice, a
+//! signal, the answer to a report. An event from outside leaves the action less time, or another action takes its
+//! place; what was under way is dropped then.
+//!
+//! The order is: prepare, train, upload what a trial leaves that ends, seal, unmount, and only then report the end or the
+//! release. Until the workspace is unmounted the control plane must not take it for free.
+
+use std::time::Duration;
+
+use spotsweep_protocol::stop::StopReason;
+
+use crate::action::{Action, Event, Exit};
+use crate::answer::Answer;
+use crate::conclusion::{Cause, Conclusion, conclusion};
+use crate::exit::{UPLOAD, of_command};
+use crate::stop::{Stop, Terms, UNHURRIED, closing, last_word};
+
+/// How long after its announced end an instance may still be there: EC2 promises no time (EC2 user guide, "Spot
+/// Instance interruption notices").
+const STILL_THERE: Duration = Duration::from_secs(300);
+
+/// A workspace that is mounted: what has none can neither seal nor unmount.
+#[derive(Debug, Clone)]
+struct Mounted;
+
+/// What is under way.
+#[derive(Debug, Clone)]
+enum Phase {
+    Preparing,
+    Training(Option<Mounted>),
+    Judging(u8, Option<Mounted>),
+    Collecting(Way, Option<Mounted>),
+    Sealing(Way, Mounted),
+    Unmounting(Way),
+    Telling(Way),
+    AwaitingEnd,
+    Over,
+}
+
+/// What becomes of the trial.
+#[derive(Debug, Clone)]
+enum Way {
+    /// It is another attempt's. What is saved stays on the workspace.
+    Refuse(StopReason),
+    /// The next attempt goes on with it.
+    Leave(Option<Cause>),
+    /// It ends.
+    End {
+        /// The job's exit code.
+        code: u8,
+        /// Whether it ends as a success.
+        has_succeeded: bool,
+    },
+    /// Nothing was trained, because of this, or because the runner itself cannot go on.
+    GiveUp(Option<Cause>),
+}
+
+/// One attempt. Times count from its beginning.
+#[derive(Debug, Clone)]
+pub struct Machine {
+    terms: Terms,
+    phase: Phase,
+    /// Since the command is to stop.
+    stop: Option<Stop>,
+    /// When the instance is taken.
+    notice: Option<Duration>,
+    /// Whether the container is asked to stop.
+    is_signalled: bool,
+    /// When the container or the instance ends, why, and whether Batch ends the trial with it.
+    outside: Option<(Duration, Cause)>,
+    /// When the workspace must be closed.
+    deadline: Duration,
+    until: Option<Duration>,
+}
+
+impl Machine {
+    /// An attempt that has not begun.
+    pub fn new(terms: Terms) -> Self {
+        let (phase, deadline) = (Phase::Preparing, Duration::ZERO);
+        Self { terms, phase, stop: None, notice: None, is_signalled: false, outside: None, deadline, until: None }
+    }
+
+    /// What is done first, on an instance that is taken after `left` where that is known.
+    ///
+    /// An exit on such an instance would have Batch start the next attempt at once, and where the ECS agent does not drain
+    /// (fact 9) on this same instance, until no attempt is left. Nothing is claimed, so the workspace goes to another
+    /// instance meanwhile.
+    pub fn begin(&mut self, left: Option<Duration>) -> Action {
+        self.notice = left;
+        if self.notice.is_some() { self.await_end() } else { Action::Prepare }
+    }
+
+    /// When the action that is under way must be over.
+    pub fn until(&self) -> Option<Duration> {
+        self.until
+    }
+
+    /// Why the command is stopped.
+    pub fn stop(&self) -> Option<&Stop> {
+        self.stop.as_ref()
+    }
+
+    /// Takes an event in, `at` some time after the beginning. Without an action, what is under way goes on.
+    pub fn on(&mut self, event: Event, at: Duration) -> Option<Action> {
+        match event {
+            Event::Noticed { left, why } => {
+                let stop = Stop::noticed(why, left, &self.terms, at);
+                self.notice = Some(stop.deadline);
+                self.press(stop, true, at)
+            }
+            Event::Signalled(signal) => {
+                self.is_signalled = true;
+                let stop = Stop::after_signal(signal, &self.terms, at);
+                self.press(stop, false, at)
+            }
+            Event::Fenced(reason) => self.fenced(reason, at),
+            Event::StoppedEarly(why) => self.stops_by_itself(Cause::StoppedEarly(why), at),
+            Event::Stalled { seconds, is_last } => self.stops_by_itself(Cause::Stalled { seconds, is_last }, at),
+            ended => self.goes_on(ended, at),
+        }
+    }
+
+    /// The container or the instance is about to end.
+    fn press(&mut self, stop: Stop, is_notice: bool, at: Duration) -> Option<Action> {
+        if self.outside.as_ref().is_none_or(|(end, _)| stop.deadline < *end) {
+            self.outside = Some((stop.deadline, stop.cause.clone()));
+        }
+        match &mut self.phase {
+            Phase::Preparing => {
+                self.deadline = stop.deadline;
+                Some(self.unmount(Way::GiveUp(Some(stop.cause))))
+            }
+            // It has nothing to save anything on, and may as well use the time that it has.
+            Phase::Training(None) if is_notice => None,
+            Phase::Training(_) => match &mut self.stop {
+                None => Some(Action::Stop(self.stop.insert(stop).clone())),
+                Some(under_way) => {
+                    under_way.join(&stop);
+                    Some(Action::Hurry(stop.grace))
+                }
+            },
+            Phase::Judging(..) => {
+                self.deadline = self.deadline.min(stop.deadline);
+                None
+            }
+            Phase::Collecting(..) => {
+                self.deadline = self.deadline.min(stop.deadline);
+                let end = stop.deadline - closing(stop.deadline.saturating_sub(at));
+                self.until = Some(self.until.map_or(end, |until| until.min(end)));
+                None
+            }
+            Phase::AwaitingEnd if is_notice => None,
+            Phase::AwaitingEnd => Some(self.exit(Exit::Left(Some(stop.cause)))),
+            Phase::Sealing(..) | Phase::Unmounting(_) | Phase::Telling(_) => {
+                self.deadline = self.deadline.min(stop.deadline);
+                let end = last_word(stop.deadline, at);
+                self.until = Some(self.until.map_or(end, |until| until.min(end)));
+                None
+            }
+            Phase::Over => None,
+        }
+    }
+
+    fn stops_by_itself(&mut self, cause: Cause, at: Duration) -> Option<Action> {
+        let is_first = matches!(self.phase, Phase::Training(_)) && self.stop.is_none();
+        is_first.then(|| Action::Stop(self.stop.insert(Stop::by_itself(cause, &self.terms, at)).clone()))
+    }
+
+    /// The folder in S3 is the newer attempt's from now on, which waits for the workspace.
+    fn fenced(&mut self, reason: StopReason, at: Duration) -> Option<Action> {
+        match std::mem::replace(&mut self.phase, Phase::Over) {
+            Phase::Preparing => {
+                self.deadline = self.closing_by(at);
+                Some(self.unmount(Way::Refuse(reason)))
+            }
+            Phase::Collecting(_, mounted) => {
+                self.deadline = self.closing_by(at);
+                Some(self.close(Way::Refuse(reason), mounted, at))
+            }
+            phase @ Phase::Training(_) => {
+                self.phase = phase;
+                let stop = Stop::by_itself(Cause::Fenced(reason), &self.terms, at);
+                match &mut self.stop {
+                    None => Some(Action::Stop(self.stop.insert(stop).clone())),
+                    Some(under_way) => {
+                        under_way.join(&stop);
+                        Some(Action::Hurry(stop.grace))
+                    }
+                }
+            }
+            phase => {
+                self.phase = phase;
+                None
+            }
+        }
+    }
+
+    /// What was under way has ended.
+    fn goes_on(&mut self, event: Event, at: Duration) -> Option<Action> {
+        let phase = std::mem::replace(&mut self.phase, Phase::Over);
+        Some(match (phase, event) {
+            (Phase::Preparing, Event::Prepared { has_workspace }) => {
+                self.phase = Phase::Training(has_workspace.then_some(Mounted));
+                Action::Train
+            }
+            (Phase::Preparing | Phase::Training(_), Event::Failed) => {
+                self.deadline = self.closing_by(at);
+                self.unmount(Way::GiveUp(None))
+            }
+            (_, Event::Failed) => self.exit(Exit::Failed),
+            (Phase::Training(mounted), Event::CommandEnded { code, is_finished, is_by_itself }) => {
+                self.command_ended((code, is_finished, is_by_itself), mounted, at)
+            }
+            (Phase::Judging(_, mounted), Event::Judged { goes_back: true }) => {
+                self.close_or_collect(Way::Leave(None), mounted, at)
+            }
+            (Phase::Judging(code, mounted), Event::Judged { goes_back: false }) => {
+                self.collect(Way::End { code, has_succeeded: false }, mounted, at)
+            }
+            (Phase::Collecting(way, mounted), Event::Collected { is_whole }) => {
+                self.collected(way, is_whole, mounted, at)
+            }
+            (Phase::Collecting(way, mounted), Event::TimeOver) => self.not_collected(way, mounted, at),
+            (Phase::Sealing(way, Mounted), Event::Sealed) => self.unmount(way),
+            // What the kernel has not written out by then is lost.
+            (Phase::Sealing(way, Mounted), Event::TimeOver)
+            | (Phase::Unmounting(way), Event::Unmounted | Event::TimeOver) => self.tell(way, at),
+            (Phase::Telling(way), Event::Answered(answer)) => self.told(way, answer),
+            (Phase::Telling(way), Event::TimeOver) => self.told(way, None),
+            (Phase::AwaitingEnd, Event::TimeOver) => {
+                let why = "EC2 has not taken the instance at the announced time".to_owned();
+                self.exit(Exit::Left(Some(Cause::Interrupted(why))))
+            }
+            (phase, _late) => {
+                self.phase = phase;
+                return None;
+            }
+        })
+    }
+
+    fn command_ended(&mut self, end: (i32, bool, bool), mounted: Option<Mounted>, at: Duration) -> Action {
+        let (code, is_finished, is_by_itself) = end;
+        if is_by_itself {
+            self.stop = None;
+        }
+        self.deadline = self.closing_by(at);
+        let cause = self.stop.as_ref().map(|stop| stop.cause.clone());
+        let by_itself = of_command(code);
+        match (conclusion(code, is_finished, cause.as_ref()), cause) {
+            (Conclusion::Refuse, Some(Cause::Fenced(reason))) => self.close(Way::Refuse(reason), mounted, at),
+            (Conclusion::Leave, Some(cause)) => self.close_or_collect(Way::Leave(Some(cause)), mounted, at),
+            (Conclusion::End(code), _) => self.collect(Way::End { code, has_succeeded: false }, mounted, at),
+            (Conclusion::Succeed, _) => {
+                self.stop = None;
+                self.collect(Way::End { code: 0, has_succeeded: true }, mounted, at)
+            }
+            _by_itself if by_itself == 0 => self.collect(Way::End { code: 0, has_succeeded: true }, mounted, at),
+            _by_itself => {
+                self.phase = Phase::Judging(by_itself, mounted);
+                Action::Judge
+            }
+        }
+    }
+
+    /// By when a workspace is closed whose closing begins now.
+    fn closing_by(&self, at: Duration) -> Duration {
+        let own = self.stop.as_ref().map_or(at + UNHURRIED, |stop| stop.deadline);
+        self.outside.as_ref().map_or(own, |(end, _)| own.min(*end))
+    }
+
+    /// Without a workspace the next attempt starts from nothing. What there is gets uploaded, for a person to look at.
+    fn close_or_collect(&mut self, way: Way, mounted: Option<Mounted>, at: Duration) -> Action {
+        if mounted.is_some() {
+            return self.close(way, mounted, at);
+        }
+        self.phase = Phase::Collecting(way, None);
+        self.until = Some(self.deadline);
+        Action::Collect { has_succeeded: false }
+    }
+
+    fn collect(&mut self, way: Way, mounted: Option<Mounted>, at: Duration) -> Action {
+        let has_succeeded = matches!(way, Way::End { has_succeeded: true, .. });
+        self.phase = Phase::Collecting(way, mounted);
+        let end = |end: Duration| end.saturating_sub(closing(end.saturating_sub(at)));
+        self.until = self.outside.as_ref().map(|(outside, _)| end(*outside));
+        Action::Collect { has_succeeded }
+    }
+
+    fn collected(&mut self, way: Way, is_whole: bool, mounted: Option<Mounted>, at: Duration) -> Action {
+        self.deadline = match &way {
+            Way::Leave(_) => self.deadline,
+            // A stop that nothing outside asks for has no part in how long the upload takes.
+            Way::End { .. } | Way::Refuse(_) | Way::GiveUp(_) => {
+                self.outside.as_ref().map_or(at + UNHURRIED, |(end, _)| *end)
+            }
+        };
+        match way {
+            // The command's own failure says more than what it did to the outputs.
+            Way::End { code: 0, .. } if !is_whole => {
+                self.close(Way::End { code: UPLOAD, has_succeeded: false }, mounted, at)
+            }
+            way => self.close(way, mounted, at),
+        }
+    }
+
+    /// The time for the upload is over. A model that is not collected is not a success: the next attempt resumes at its
+    /// end, and uploads it.
+    fn not_collected(&mut self, way: Way, mounted: Option<Mounted>, at: Duration) -> Action {
+        match (way, self.interruption()) {
+            (Way::End { has_succeeded: true, .. }, Some(cause)) => {
+                self.deadline = self.closing_by(at);
+                self.close(Way::Leave(Some(cause)), mounted, at)
+            }
+            (way, _) => self.collected(way, false, mounted, at),
+        }
+    }
+
+    /// Seals what may be gone on from, and unmounts.
+    fn close(&mut self, way: Way, mounted: Option<Mounted>, at: Duration) -> Action {
+        let Some(mounted) = mounted else { return self.tell(way, at) };
+        if matches!(way, Way::End { code: 0, .. }) {
+            return self.unmount(way);
+        }
+        // Half of what is left is for reading; the rest is for unmounting, and for what goes slowly.
+        let reading_until = at + self.deadline.saturating_sub(at) / 2;
+        let is_left = matches!(way, Way::Leave(_));
+        self.phase = Phase::Sealing(way, mounted);
+        self.until = Some(self.deadline);
+        Action::Seal { reading_until, is_left }
+    }
+
+    fn unmount(&mut self, way: Way) -> Action {
+        self.phase = Phase::Unmounting(way);
+        self.until = Some(self.deadline);
+        Action::Unmount
+    }
+
+    fn tell(&mut self, way: Way, at: Duration) -> Action {
+        let (action, until) = match &way {
+            Way::Refuse(reason) => return self.exit(Exit::Refused(reason.clone())),
+            Way::GiveUp(None) if self.waits_for_the_end() => return self.await_end(),
+            Way::GiveUp(None) => return self.exit(Exit::Failed),
+            Way::GiveUp(Some(_)) | Way::Leave(_) => (Action::Release, Some(last_word(self.deadline, at))),
+            Way::End { code, .. } => (Action::End(*code), self.outside.as_ref().map(|(end, _)| last_word(*end, at))),
+        };
+        self.phase = Phase::Telling(way);
+        self.until = until;
+        action
+    }
+
+    fn told(&mut self, way: Way, answer: Option<Answer>) -> Action {
+        let exit = match (way, answer) {
+            // No further attempt is to start.
+            (Way::Leave(_) | Way::GiveUp(_), Some(Answer::Stop(_))) => Exit::Code(0),
+            (Way::GiveUp(_), _) if self.waits_for_the_end() => return self.await_end(),
+            (Way::GiveUp(cause) | Way::Leave(cause), _) => Exit::Left(cause),
+            // Another runner has the trial, and the record has what that one reports.
+            (Way::End { .. } | Way::Refuse(_), Some(Answer::Refused(reason))) => Exit::Refused(reason),
+            (Way::End { .. }, Some(Answer::Unavailable(reason))) => Exit::Unfit(reason),
+            // It is in doubt why the command has failed, and the container is killed: the next attempt goes on.
+            (Way::End { code: 1.., .. }, None) if self.interruption().is_some() => Exit::Left(self.interruption()),
+            // Batch's own event has the exit code all the same.
+            (Way::End { code, .. }, _) => Exit::Code(code),
+            (Way::Refuse(reason), _) => Exit::Refused(reason),
+        };
+        self.exit(exit)
+    }
+
+    /// Why the container or the instance ends, where the trial does not end with it.
+    fn interruption(&self) -> Option<Cause> {
+        let cause = self.outside.as_ref().map(|(_, cause)| cause.clone());
+        cause.filter(|cause| matches!(cause, Cause::Interrupted(_)))
+    }
+
+    /// A container that is asked to stop ends.
+    fn waits_for_the_end(&self) -> bool {
+        self.notice.is_some() && !self.is_signalled
+    }
+
+    fn await_end(&mut self) -> Action {
+        self.phase = Phase::AwaitingEnd;
+        self.until = Some(self.notice.unwrap_or_default() + STILL_THERE);
+        Action::AwaitEnd
+    }
+
+    fn exit(&mut self, exit: Exit) -> Action {
+        (self.phase, self.until) = (Phase::Over, None);
+        Action::Exit(exit)
+    }
+}
+
+#[cfg(test)]
+mod tests;
