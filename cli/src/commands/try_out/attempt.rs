@@ -70,7 +70,7 @@ pub(super) struct Said {
     pub(super) steps: Option<(f64, f64)>,
     /// The first and the newest value of each metric.
     pub(super) metrics: BTreeMap<String, (f64, f64)>,
-    /// Whether the command was killed at the end of the grace.
+    /// Whether the command was killed, because no time was left for it to save.
     pub(super) was_killed: bool,
     /// The exit code of a command that ended by itself.
     pub(super) code: Option<i32>,
@@ -121,7 +121,7 @@ impl Attempt {
                     &mut self.stopped
                 }
                 Event::Ended { .. } | Event::Interrupted { .. } => &mut self.ended,
-                Event::GraceOver | Event::Back { .. } | Event::MayDiffer => continue,
+                Event::Killed | Event::Back { .. } | Event::MayDiffer => continue,
             };
             at.get_or_insert(now);
         }
@@ -233,7 +233,7 @@ impl Said {
             Event::Mounted { newest } => self.found = newest.map(str::to_owned),
             Event::Back { name } => self.back.extend([name.to_owned()]),
             Event::MayDiffer => self.may_differ = true,
-            Event::GraceOver => self.was_killed = true,
+            Event::Killed => self.was_killed = true,
             Event::Ended { code } => self.code = Some(code),
             Event::Interrupted { reason } if is_rollback(reason) => self.rollback = Some(reason.to_owned()),
             Event::Interrupted { .. } | Event::Stopping { .. } => {}
