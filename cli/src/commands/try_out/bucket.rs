@@ -21,7 +21,7 @@ use crate::download::list;
 use crate::show;
 
 /// The trial's volume in a container's root folder.
-const WORKSPACE: &str = "dltraining";
+pub(super) const WORKSPACE: &str = "dltraining";
 /// The runner's own objects among the outputs.
 const OF_RUNNER: [&str; 3] = ["train.log", "metrics.jsonl", COLLECTED];
 /// How often to look at a folder that the training may change meanwhile.

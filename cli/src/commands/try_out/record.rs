@@ -10,16 +10,20 @@ use serde::de::IgnoredAny;
 use spotsweep_seal::OWN;
 
 use super::attempt::Attempt;
+use super::bucket::WORKSPACE;
 use super::steps::Counter;
 
-/// The trial's volume in a container's root folder, and the record in the runner's folder there.
-const WORKSPACE: &str = "dltraining";
+/// The record's name in the runner's folder.
 const RECORD: &str = "metrics.jsonl";
 
 /// The record as far as it was read. The next attempt goes on with it.
 #[derive(Debug, Default)]
 pub(super) struct Record {
     read: u64,
+    /// The time of the newest value.
+    newest: f64,
+    /// Values until then were read before.
+    known: f64,
 }
 
 #[derive(Deserialize)]
@@ -40,11 +44,16 @@ impl Record {
         (starts, began): (&BTreeMap<u32, f64>, f64),
     ) {
         let found = fs::read_dir(containers).into_iter().flatten().flatten();
-        let mut records = found.map(|container| container.path().join(WORKSPACE).join(OWN).join(RECORD));
-        // It has none where the volume is not mounted. It is read again at the next look.
-        let Some(added) = records.find_map(|record| self.added(&record).ok()) else { return };
+        let records = found.map(|container| container.path().join(WORKSPACE).join(OWN).join(RECORD));
+        // An earlier container may still have a copy. No container has one until the volume is mounted.
+        let longest = records.filter_map(|record| Some((fs::metadata(&record).ok()?.len(), record))).max();
+        let Some(added) = longest.and_then(|(bytes, record)| self.added(&record, bytes).ok()) else { return };
         for line in added.split(|byte| *byte == b'\n') {
             let Ok(Line { time, step: Some(step), metrics }) = serde_json::from_slice(line) else { continue };
+            self.newest = self.newest.max(time);
+            if time <= self.known {
+                continue;
+            }
             let started = starts.iter().rev().find(|(_, started)| **started <= time);
             let Some(attempt) = started.and_then(|(number, _)| attempts.get_mut(number)) else { continue };
             for name in metrics.into_keys() {
@@ -53,7 +62,11 @@ impl Record {
         }
     }
 
-    fn added(&mut self, record: &Path) -> io::Result<Vec<u8>> {
+    fn added(&mut self, record: &Path, bytes: u64) -> io::Result<Vec<u8>> {
+        // The volume was made from a snapshot that does not have the last lines.
+        if bytes < self.read {
+            (self.read, self.known) = (0, self.newest);
+        }
         let mut file = File::open(record)?;
         file.seek(SeekFrom::Start(self.read))?;
         let mut added = Vec::new();
@@ -85,7 +98,12 @@ mod tests {
             fs::write(own.join(RECORD), &text[..end]).unwrap();
             record.look(folder.path(), &mut attempts, (&starts, 100.0));
         }
+        // The record on the next volume is shorter, and goes on.
+        for text in [line(110, 1), line(110, 1) + &line(230, 7) + &line(240, 8)] {
+            fs::write(own.join(RECORD), text).unwrap();
+            record.look(folder.path(), &mut attempts, (&starts, 100.0));
+        }
         let ends = |number| attempts[&number].steps[&Counter::Recorded("loss".to_owned())].ends();
-        assert_eq!((ends(1), ends(2)), (Some((1.0, 2.0)), Some((5.0, 6.0))));
+        assert_eq!((ends(1), ends(2)), (Some((1.0, 2.0)), Some((5.0, 8.0))));
     }
 }

@@ -43,8 +43,8 @@ impl Series {
     }
 }
 
-/// Has all attempts show the steps of one counter: the one of which the most attempts show where they began. If there
-/// are several, it is that of the `metric` of the sweep file, or else a printed one.
+/// Has all attempts show the steps of one counter: the one that the most attempts have. If there are several, it is that
+/// of the sweep file's `metric`, or else a printed one.
 pub(super) fn follow_one(attempts: &mut [Attempt], metric: Option<&str>) {
     let Some(counter) = most_common(attempts, metric) else { return };
     for attempt in attempts {
