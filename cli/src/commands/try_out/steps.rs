@@ -43,8 +43,8 @@ impl Series {
     }
 }
 
-/// Has all attempts show the steps of one counter: the one that the most attempts have. If there are several, it is that
-/// of the sweep file's `metric`, or else a printed one.
+/// Has all attempts show the steps of one counter: the one that the most attempts have. Of several, it
+/// is that of the sweep file's `metric`, or else the one with the most steps, or a printed one.
 pub(super) fn follow_one(attempts: &mut [Attempt], metric: Option<&str>) {
     let Some(counter) = most_common(attempts, metric) else { return };
     for attempt in attempts {
@@ -78,7 +78,8 @@ fn most_common(attempts: &[Attempt], metric: Option<&str>) -> Option<Counter> {
     };
     // Of equals, `max_by_key` returns the last.
     let usable = all.iter().rev().copied().filter(is_usable).filter(is_one);
-    usable.max_by_key(|counter| (series(counter).len(), is_of_metric(counter))).cloned()
+    let steps = |counter| series(counter).iter().map(|series| series.0.len()).sum::<usize>();
+    usable.max_by_key(|counter| (series(counter).len(), is_of_metric(counter), steps(counter))).cloned()
 }
 
 /// All counters of an attempt.
@@ -130,6 +131,9 @@ mod tests {
         // Of equals, that of the sweep file's metric is taken.
         let both = || attempt(&[(printed("loss"), &[5.0, 10.0]), (printed("val"), &[1.0, 2.0])]);
         assert_eq!(followed(vec![both(), both()]), [Some((1.0, 2.0)); 2]);
+        // Ignite prints the loss in an epoch, and the accuracy after it.
+        let ignite = || attempt(&[(printed("accuracy"), &[1.0]), (printed("loss"), &[1.0, 2.0])]);
+        assert_eq!(followed(vec![ignite()]), [Some((1.0, 2.0))]);
         let lines = |steps| attempt(&[(Counter::Lines, steps)]);
         assert_eq!(followed(vec![lines(&[1.0, 2.0]), lines(&[2.0, 3.0])]), [Some((1.0, 2.0)), Some((2.0, 3.0))]);
         assert_eq!(followed(vec![lines(&[1.0, 200.0, 2.0])]), [None], "they are of two counters");
