@@ -158,7 +158,7 @@ impl Mixture {
     fn on_defective_instances(self, upto: &mut impl FnMut(u32) -> u32) -> Self {
         match upto(3) {
             // With them no more false starts in a row than a trial survives.
-            0 => Self { defective_instances: 1 + upto(1), failing_starts: self.failing_starts.min(2), ..self },
+            0 => Self { defective_instances: 1 + upto(2), failing_starts: self.failing_starts.min(1), ..self },
             _most => self,
         }
     }
