@@ -123,7 +123,7 @@ impl Mixture {
         let (terminated, unheard, mute) = (some(3, 0.3), some(3, 0.1), some(4, 0.02));
         let chaos = Chaos { vanishing, late_links, habits, terminated, unheard, mute, ..mixture.chaos };
         let mixture = Self { gpus, restores, chaos, ..mixture }.at_rate(&mut upto);
-        let unsent = f64::from(upto(3)) / 10.0;
+        let unsent = if upto(3) == 0 { 0.2 } else { 0.0 };
         Self { chaos: Chaos { unsent, ..mixture.chaos }, ..mixture }
     }
 
