@@ -147,7 +147,7 @@ impl Bucket {
         }
         let others = |name: &str| files().filter(|path| !Path::new(path).starts_with(name)).count();
         let newest = self.newest.as_ref().filter(|newest| others(newest) < files().len());
-        let name = newest.or(files().next()).map_or("", |name| name);
+        let name = newest.or(files().next()).map_or("", String::as_str);
         match others(name) {
             0 => name.to_owned(),
             count => format!("{name} and {} more", counted(count as u64, "file")),
