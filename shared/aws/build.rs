@@ -1,10 +1,10 @@
-//! Says before the AWS SDK is compiled where this machine may have too little memory for it. Cargo prints it as a
-//! warning, and compiles all the same.
+//! Warns before the AWS SDK is compiled on a machine that may have too little memory for it. Cargo prints the warning
+//! and compiles nevertheless.
 
 use std::fs;
 use std::io::{self, Write};
 
-/// What two jobs take while one of them compiles `aws-sdk-ec2`, and some to spare (docs/performance.md).
+/// The memory of two jobs while one of them compiles `aws-sdk-ec2`, with some to spare (docs/performance.md).
 const NEEDED_BYTES: u64 = 10_000_000_000;
 
 fn main() -> io::Result<()> {
@@ -21,14 +21,15 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// What is free on this machine, or in the container that this runs in. `None` where Linux's files do not say.
+/// Returns the free memory of this machine, or of the container that this runs in; `None` if Linux's files do not have
+/// it.
 fn free_bytes() -> Option<u64> {
     let machine = fs::read_to_string("/proc/meminfo").ok()?;
     let line = machine.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     let machine = line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()? * 1024;
     let group = |file: &str| fs::read_to_string(format!("/sys/fs/cgroup/memory.{file}")).ok();
     let number = |file: &str| group(file)?.trim().parse::<u64>().ok();
-    // Cached files count as used, and give way.
+    // Cached files count as used, but their memory can be freed.
     let cached = || group("stat")?.lines().find_map(|line| line.strip_prefix("inactive_file ")?.parse::<u64>().ok());
     let used = || Some(number("current")?.saturating_sub(cached().unwrap_or(0)));
     let group = number("max").zip(used()).map(|(most, used)| most.saturating_sub(used));

@@ -30,12 +30,12 @@ pub use setup::{ComputeEnvironmentOrder, CreateComputeEnvironment, CreateJobQueu
 pub use stop::{StopJob, StopJobs};
 pub use submit::{ArrayProperties, JobTimeout, LARGEST_PAYLOAD, SubmitJob};
 
-/// All that Batch remembers.
+/// The state of Batch.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     pub(super) environments: BTreeMap<String, Environment>,
     pub(super) queues: BTreeMap<String, Queue>,
-    /// Revisions by name; revision n stands at n - 1.
+    /// Revisions by name. Revision n is at index n - 1.
     definitions: BTreeMap<String, Vec<Definition>>,
     pub(super) jobs: Vec<Job>,
     by_id: HashMap<String, usize>,
@@ -49,9 +49,9 @@ pub(super) struct Environment {
     pub(super) spot: bool,
     pub(super) min_vcpus: u32,
     pub(super) max_vcpus: u32,
-    /// In the order of the request.
+    /// The types in the order of the request.
     pub(super) instance_types: Vec<(String, Resources)>,
-    /// Subnet and its zone, in the order of the request.
+    /// Subnets with their zones, in the order of the request.
     pub(super) subnets: Vec<(String, String)>,
     pub(super) instance_tags: Vec<(String, String)>,
     /// Name of its ECS cluster.
@@ -59,12 +59,12 @@ pub(super) struct Environment {
     detail: Value,
 }
 
-/// A job queue: first in, first out; retries go to the front (fact 18).
+/// A job queue. It is first in, first out, and retries go to the front (fact 18).
 #[derive(Debug)]
 pub(super) struct Queue {
     pub(super) enabled: bool,
     pub(super) priority: i32,
-    /// Names of compute environments, in the order to try them.
+    /// Names of compute environments, in the order in which they are tried.
     pub(super) environments: Vec<String>,
     pub(super) runnable: VecDeque<RunRef>,
     detail: Value,
@@ -85,7 +85,7 @@ struct Definition {
     propagate_tags: bool,
 }
 
-/// What a job id names.
+/// The job or run that a job id names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Named {
     /// An array job as a whole.
@@ -126,12 +126,12 @@ impl Batch {
         self.jobs[run.job].run_id(run.index)
     }
 
-    /// The attempt that has not ended, if there is one.
+    /// Returns the attempt that has not ended, if there is one.
     pub(super) fn current(&self, run: RunRef) -> Option<&Attempt> {
         self.run(run).current()
     }
 
-    /// The attempt whose container is running, if there is one.
+    /// Returns the attempt whose container runs, if there is one.
     pub(super) fn running_attempt(&self, run: RunRef) -> Option<AttemptKey> {
         let attempt = self.run(run).current()?;
         attempt.started_at?;
@@ -139,7 +139,7 @@ impl Batch {
     }
 }
 
-/// The page size that a request asks for: 1 to `most`, which is also the default.
+/// Returns the page size of a request: 1 to `most`, which is also the default.
 fn page_size(asked: Option<usize>, most: usize) -> Result<usize, super::ApiError> {
     match asked.unwrap_or(most) {
         size if (1..=most).contains(&size) => Ok(size),
@@ -147,7 +147,7 @@ fn page_size(asked: Option<usize>, most: usize) -> Result<usize, super::ApiError
     }
 }
 
-/// Cuts one page out of `all`; the token is the position to go on at.
+/// Returns one page of `all`, and the token of the next one, which contains its position.
 fn page<T>(all: Vec<T>, limit: usize, token: Option<&str>) -> Result<(Vec<T>, Option<String>), super::ApiError> {
     let start = match token {
         None | Some("") => 0,

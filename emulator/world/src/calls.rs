@@ -1,4 +1,4 @@
-//! What was called, and the faults that tests plant on calls.
+//! The record of calls, and the faults that tests inject into calls.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,20 +7,20 @@ use serde::{Deserialize, Serialize};
 
 use super::{ApiError, Service, World};
 
-/// How many calls the log keeps.
+/// Most calls in the log.
 const LOG_LIMIT: usize = 10_000;
 
-/// A planted fault: the next `times` calls of `action` go wrong.
+/// An injected fault, which the next `times` calls of `action` get.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Fault {
     /// AWS's name of the action, such as `SubmitJob`.
     pub action: String,
-    /// Before or after the call took effect.
+    /// Whether the fault comes before or after the effect of the call.
     pub when: FaultWhen,
-    /// How many calls it hits.
+    /// Number of calls that get the fault.
     #[serde(default = "once")]
     pub times: u32,
-    /// How the call goes wrong.
+    /// The kind of the fault.
     pub kind: FaultKind,
 }
 
@@ -28,17 +28,17 @@ fn once() -> u32 {
     1
 }
 
-/// Whether the faulty call took effect.
+/// Whether a call with a fault has its effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FaultWhen {
-    /// Nothing happened.
+    /// The call has no effect.
     Before,
-    /// It happened, but the caller does not learn it.
+    /// The call has its effect, but the caller does not get the answer.
     After,
 }
 
-/// What the caller sees of a faulty call.
+/// What the caller gets instead of the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FaultKind {
@@ -55,14 +55,14 @@ pub enum FaultKind {
 pub enum Failure {
     /// An error answer.
     Api(ApiError),
-    /// No answer at all: the connection closes.
+    /// No answer, because the connection closes.
     Dropped,
 }
 
 /// One answered call.
 #[derive(Debug, Clone, Serialize)]
 pub struct Call {
-    /// When.
+    /// The time of the call.
     pub at: Timestamp,
     /// AWS's name of the action.
     pub action: String,
@@ -70,13 +70,13 @@ pub struct Call {
     pub result: String,
 }
 
-/// Counts, recent calls, and faults still to hit.
+/// Counts of calls, recent calls, and faults that are yet to happen.
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
     pub(crate) counts: BTreeMap<String, u64>,
     pub(crate) log: VecDeque<Call>,
     faults: Vec<Fault>,
-    /// When each action was first to be refused.
+    /// When each action's first call was refused on demand.
     pub(super) refused_since: BTreeMap<String, Timestamp>,
 }
 
@@ -102,23 +102,23 @@ impl Calls {
 }
 
 impl World {
-    /// Plants a fault.
+    /// Injects a fault.
     pub fn fault(&mut self, fault: Fault) {
         self.calls.faults.push(fault);
     }
 
-    /// How often each action was called, whatever the result.
+    /// Returns how often each action was called, whatever the results were.
     pub fn call_counts(&self) -> &BTreeMap<String, u64> {
         &self.calls.counts
     }
 
-    /// The most recent calls, oldest first.
+    /// Returns the most recent calls, oldest first.
     pub fn call_log(&self) -> impl Iterator<Item = &Call> {
         self.calls.log.iter()
     }
 
-    /// Makes one API call the way a client over the network sees it: counted, subject to
-    /// throttling, and to planted faults before or after its effect.
+    /// Makes one API call as a client over the network does: it is counted, and it can be throttled or have an injected
+    /// fault before or after its effect.
     pub fn call<T>(
         &mut self,
         service: Service,
@@ -138,7 +138,7 @@ impl World {
             },
             Some((FaultWhen::Before, kind)) => Err(failure(service, kind)),
             Some((FaultWhen::After, kind)) => {
-                // An effect that was refused anyway is lost with its answer, too.
+                // The result is lost with the answer, even if it is a refusal.
                 let _ = effect(self);
                 Err(failure(service, kind))
             }

@@ -1,8 +1,8 @@
-//! Placement and scaling: which instance a runnable job goes to, and when instances come and go.
+//! Placement and scaling: on which instance a runnable job is placed, and when instances are launched and ended.
 //!
-//! Queues are served by priority, each first in, first out: a job that must wait holds back those
-//! behind it, and reserves its compute environments from queues of lower priority. Batch cannot be
-//! told a zone (fact 21): it spreads over the subnets' zones that have capacity.
+//! Queues are served by priority, and each one first in, first out. A job that has to wait holds back the jobs behind
+//! it, and reserves its compute environments from queues of lower priority. A submission cannot choose a zone (fact
+//! 21): instances are spread over the subnets' zones that have capacity.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,11 +12,11 @@ use super::ids::RunRef;
 use super::instance::{Instance, InstanceState};
 use super::{Timer, World};
 
-/// What the instances of this moment's boot will still hold.
+/// The free resources of booting instances.
 type Booting = BTreeMap<String, Resources>;
 
 impl World {
-    /// Places all jobs that can be placed and requests the instances that the others need.
+    /// Places all jobs that can be placed, and requests instances for the others.
     pub(super) fn schedule(&mut self) {
         self.keep_minimum();
         let mut queues: Vec<(Reverse<i32>, String)> =
@@ -61,7 +61,7 @@ impl World {
         self.batch.queues.get(queue)?.runnable.front().copied()
     }
 
-    /// The fullest running instance that still has room; the first environment first.
+    /// Returns the fullest running instance that has enough room, from the first environment that has one.
     fn host_for(&self, run: RunRef, environments: &[String]) -> Option<String> {
         let wanted = self.batch.wanted(run);
         environments.iter().find_map(|environment| {
@@ -74,8 +74,8 @@ impl World {
         })
     }
 
-    /// Requests instances for the waiting jobs, in order, until one finds no room: what is booting
-    /// counts as room.
+    /// Requests instances for the waiting jobs, in order, until there is no room for one. Booting instances count as
+    /// room.
     fn scale_out(&mut self, queue: &str, environments: &[String], booting: &mut Booting) {
         let mut position = 0;
         while let Some(run) = self.batch.queues.get(queue).and_then(|queue| queue.runnable.get(position)).copied() {
@@ -103,7 +103,7 @@ impl World {
         }
     }
 
-    /// The smallest of the environment's types that holds the job, within its limit.
+    /// Launches the smallest of the environment's types that holds the job, within the environment's limit.
     fn launch_for(&mut self, name: &str, wanted: &Resources, booting: &mut Booting) -> bool {
         let Some(environment) = self.batch.environments.get(name) else { return false };
         let left = environment.max_vcpus.saturating_sub(self.vcpus_of(name));
@@ -139,7 +139,7 @@ impl World {
         fitting.min_by_key(|(_, holds)| holds.vcpus).cloned()
     }
 
-    /// Of the account's quota.
+    /// Returns the unused vCPUs of the account's Spot quota.
     fn spot_vcpus_left(&self) -> u32 {
         let live = self.instances.values().filter(|instance| instance.spot && instance.state.is_live());
         let used: u32 = live.map(|instance| instance.total.vcpus).sum();
@@ -151,13 +151,13 @@ impl World {
         live.map(|instance| instance.total.vcpus).sum()
     }
 
-    /// Whether an idle instance may go without falling below the environment's minimum.
+    /// Whether an idle instance can be ended without falling below the environment's minimum.
     pub(super) fn may_scale_in(&self, instance: &Instance) -> bool {
         let minimum = self.batch.environments.get(&instance.environment).map_or(0, |e| e.min_vcpus);
         self.vcpus_of(&instance.environment) >= minimum + instance.total.vcpus
     }
 
-    /// The subnet whose zone has capacity and the fewest of this environment's instances.
+    /// Returns the subnet whose zone has capacity and the fewest of this environment's instances.
     fn choose_subnet(&self, environment: &str) -> Option<(String, String)> {
         let subnets = &self.batch.environments.get(environment)?.subnets;
         let live_in = |zone: &str, of: Option<&str>| {

@@ -1,10 +1,10 @@
-//! Instance types: what a name such as `g5.2xlarge` holds.
+//! Instance types: the resources of a name such as `g5.2xlarge`.
 //!
-//! AWS's sizes follow a rule (an `xlarge` has 4 vCPUs, an `Nxlarge` N times as many) and its families
-//! a ratio of memory (for p, the smallest of its generations: never more than the real one). Only
-//! GPUs need a table. Source: the EC2 instance type pages.
+//! AWS's sizes follow a rule (an `xlarge` has 4 vCPUs, an `Nxlarge` N times as many), and its families have a fixed
+//! ratio of memory to vCPUs. For the family p it is the smallest of all generations, so it is never more than the real
+//! one. Only GPUs need a table. Source: the EC2 instance type pages.
 
-/// vCPUs, memory and GPUs: of an instance type, of a job, or still free on an instance.
+/// vCPUs, memory and GPUs of an instance type or a job, or those that are free on an instance.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Resources {
     /// Virtual CPUs.
@@ -16,7 +16,7 @@ pub struct Resources {
 }
 
 impl Resources {
-    /// Whether `wanted` fits into these.
+    /// Whether these resources are enough for `wanted`.
     pub fn fits(&self, wanted: &Resources) -> bool {
         self.vcpus >= wanted.vcpus && self.memory_mib >= wanted.memory_mib && self.gpus >= wanted.gpus
     }
@@ -34,13 +34,13 @@ impl Resources {
     }
 }
 
-/// Looks an instance type up by its name; `None` for a name that is none.
+/// Returns the resources of an instance type; `None` for an unknown name.
 pub fn instance_type(name: &str) -> Option<Resources> {
     let (family, size) = name.split_once('.')?;
     let letters: String = family.chars().take_while(char::is_ascii_lowercase).collect();
     let attributes = family.get(letters.len()..)?.trim_start_matches(|c: char| c.is_ascii_digit());
     let vcpus = match size {
-        // Of these families only Graviton has a size of one vCPU.
+        // Of these families only Graviton has a size with one vCPU.
         "medium" if attributes.starts_with('g') && letters != "g" => 1,
         "large" => 2,
         "xlarge" => 4,
@@ -65,7 +65,7 @@ fn gpus(letters: &str, family: &str, vcpus: u32) -> u32 {
         ("g", 64) if graviton_or_amd => 2,
         ("g", _) => 1,
         ("p", 96 | 192) if family != "p3" => 8,
-        // p2 and p3: 8 vCPUs per V100 (4 per K80), 96 vCPUs (p3dn.24xlarge) still 8.
+        // p2 and p3 have a V100 for 8 vCPUs (or a K80 for 4), and p3dn.24xlarge with 96 vCPUs has 8 too.
         ("p", _) => (vcpus / 8).clamp(1, 8),
         (_, _) => 0,
     }

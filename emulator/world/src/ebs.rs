@@ -1,4 +1,4 @@
-//! Amazon EBS: volumes, their attachments, snapshots.
+//! Amazon EBS: volumes, their attachments, and snapshots.
 //!
 //! ```text
 //! volume      creating → available ⇄ in-use, available → deleting → gone; creating → error → gone
@@ -41,7 +41,7 @@ const GP3: &str = "gp3";
 const GP3_IOPS: u32 = 3000;
 const GP3_THROUGHPUT_MIB: u32 = 125;
 
-/// All that EBS remembers.
+/// The state of EBS.
 #[derive(Debug, Default)]
 pub(super) struct Ebs {
     pub(super) volumes: BTreeMap<String, Volume>,
@@ -49,49 +49,49 @@ pub(super) struct Ebs {
     tokens: BTreeMap<String, Token>,
     attachments_made: u64,
     links: Links,
-    /// Whether the bytes are kept outside: see [`World::with_bytes_outside`].
+    /// Whether the bytes are kept outside of the World: see [`World::with_bytes_outside`].
     outside: bool,
     orders: Vec<VolumeOrder>,
 }
 
-/// Parameters of CreateVolume.
+/// The parameters of CreateVolume.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CreateVolume {
-    /// Where.
+    /// The availability zone.
     pub zone: String,
-    /// GiB; the snapshot's if absent.
+    /// Size in GiB; that of the snapshot if absent.
     pub size_gib: Option<u32>,
-    /// Its bytes; none for an empty volume.
+    /// The snapshot with the volume's bytes; absent for an empty volume.
     pub snapshot: Option<String>,
     /// `gp2` (the default, fact 26) or `gp3`.
     pub volume_type: Option<String>,
-    /// A volume of an encrypted snapshot is encrypted anyway.
+    /// Whether to encrypt it. A volume from an encrypted snapshot is always encrypted.
     pub encrypted: bool,
-    /// Makes the request repeatable: at most 64 ASCII characters.
+    /// The client token, with which the request can be repeated: at most 64 ASCII characters.
     pub client_token: Option<String>,
-    /// MiB/s, 100 to 300, with a snapshot only.
+    /// MiB/s, 100 to 300. It needs a snapshot.
     pub initialization_rate: Option<u32>,
     /// Tags of the volume.
     pub tags: Tags,
 }
 
-/// Where a volume is in its life.
+/// A volume's state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VolumeState {
-    /// Requested.
+    /// The volume was requested.
     Creating,
-    /// Attached to nothing.
+    /// The volume is attached to no instance.
     Available,
-    /// Attached, or on the way to or from an instance.
+    /// The volume is attached, or is being attached or detached.
     InUse,
-    /// On the way out.
+    /// The volume is being deleted.
     Deleting,
-    /// Could not be made.
+    /// The volume could not be created.
     Error,
 }
 
 impl VolumeState {
-    /// EC2's word for it.
+    /// Returns EC2's name of the state.
     pub fn as_str(self) -> &'static str {
         match self {
             VolumeState::Creating => "creating",
@@ -108,40 +108,40 @@ impl VolumeState {
 pub struct Volume {
     /// `vol-` and 17 hex digits.
     pub id: String,
-    /// Its availability zone, for life.
+    /// The availability zone, which never changes.
     pub zone: String,
     /// Size in GiB.
     pub size_gib: u32,
-    /// Such as `gp3`.
+    /// The type, such as `gp3`.
     pub volume_type: String,
     /// Whether it is encrypted.
     pub encrypted: bool,
     /// The snapshot that it was made from.
     pub snapshot: Option<String>,
-    /// VolumeInitializationRate in MiB/s, if one was asked for.
+    /// VolumeInitializationRate in MiB/s, if one was requested.
     pub initialization_rate: Option<u32>,
     /// When it was requested.
     pub created_at: Timestamp,
-    /// When the last block of its snapshot will be there: until then, first reads are slow (fact 25).
+    /// When the last block of its snapshot will be loaded. Until then, first reads are slow (fact 25).
     pub initialized_at: Option<Timestamp>,
-    /// State.
+    /// The state.
     pub state: VolumeState,
-    /// Where it is attached.
+    /// The attachment, if there is one.
     pub attachment: Option<Attachment>,
-    /// Whether the instance has mounted it: then a detach hangs in `busy` (fact 28).
+    /// Whether the instance has mounted it. A detachment is then stuck in `busy` (fact 28).
     pub mounted: bool,
     /// Tags.
     pub tags: Tags,
     visible_at: Timestamp,
-    /// The snapshots whose blocks it shares, oldest first (fact 4).
+    /// The snapshots with which it shares blocks, oldest first (fact 4).
     lineage: Vec<String>,
     files: Arc<FileSystem>,
     fails: bool,
 }
 
 impl Volume {
-    /// I/O operations a second: of gp3 the baseline that the price includes, of gp2 3 for each GiB between 100 and
-    /// 16 000 (EBS user guide, "General Purpose SSD volumes").
+    /// Returns the I/O operations per second. For gp3 it is the baseline that the price includes, for gp2 3 for each
+    /// GiB, between 100 and 16 000 (EBS user guide, "General Purpose SSD volumes").
     pub fn iops(&self) -> u32 {
         match self.volume_type.as_str() {
             GP3 => GP3_IOPS,
@@ -149,27 +149,27 @@ impl Volume {
         }
     }
 
-    /// Throughput in MiB/s; EC2 shows none for gp2.
+    /// Returns the throughput in MiB/s; `None` for gp2, because EC2 shows none.
     pub fn throughput_mib(&self) -> Option<u32> {
         (self.volume_type == GP3).then_some(GP3_THROUGHPUT_MIB)
     }
 }
 
-/// Where an attachment is in its life.
+/// An attachment's state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AttachmentState {
-    /// Requested.
+    /// The attachment was requested.
     Attaching,
-    /// The device is there.
+    /// The device is in place.
     Attached,
-    /// On the way off.
+    /// The volume is being detached.
     Detaching,
-    /// To be detached as soon as the instance unmounts it.
+    /// The volume will be detached as soon as the instance unmounts it.
     Busy,
 }
 
 impl AttachmentState {
-    /// EC2's word for it.
+    /// Returns EC2's name of the state.
     pub fn as_str(self) -> &'static str {
         match self {
             AttachmentState::Attaching => "attaching",
@@ -180,38 +180,38 @@ impl AttachmentState {
     }
 }
 
-/// A volume's place at an instance.
+/// The attachment of a volume to an instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attachment {
-    /// The instance.
+    /// The instance's id.
     pub instance: String,
     /// The name given to AttachVolume, such as `/dev/sdf`.
     pub device: String,
-    /// State.
+    /// The state.
     pub state: AttachmentState,
     /// When it was requested.
     pub attached_at: Timestamp,
-    /// Whether it is to come off even where it is mounted.
+    /// Whether it is detached even if it is mounted.
     pub force: bool,
-    /// Tells it from earlier attachments of the same volume.
+    /// A number that distinguishes it from earlier attachments of the same volume.
     number: u64,
-    /// N of its disk `/dev/nvme<N>n1`, while the disk is there.
+    /// N of its disk `/dev/nvme<N>n1`, while the disk exists.
     disk: Option<u32>,
 }
 
-/// Where a snapshot is in its life.
+/// A snapshot's state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SnapshotState {
-    /// Its blocks are being copied.
+    /// The blocks are being copied.
     Pending,
-    /// Usable.
+    /// The snapshot can be used.
     Completed,
-    /// Failed for good.
+    /// The snapshot has failed for good.
     Error,
 }
 
 impl SnapshotState {
-    /// EC2's word for it.
+    /// Returns EC2's name of the state.
     pub fn as_str(self) -> &'static str {
         match self {
             SnapshotState::Pending => "pending",
@@ -221,26 +221,26 @@ impl SnapshotState {
     }
 }
 
-/// An EBS snapshot: the volume's bytes as of the request (fact 24).
+/// An EBS snapshot, with the volume's bytes at the time of the request (fact 24).
 #[derive(Debug, Clone)]
 pub struct Snapshot {
     /// `snap-` and 17 hex digits.
     pub id: String,
-    /// The volume it was taken of.
+    /// The volume that it was taken of.
     pub volume: String,
     /// The volume's size in GiB.
     pub volume_size_gib: u32,
-    /// Whether it is encrypted: as its volume.
+    /// Whether it is encrypted, like its volume.
     pub encrypted: bool,
-    /// As given.
+    /// The description as it was given.
     pub description: String,
-    /// State.
+    /// The state.
     pub state: SnapshotState,
-    /// The point in time that it shows.
+    /// The time of the request, whose bytes it has.
     pub started_at: Timestamp,
-    /// When it completed or will complete; absent while the amount to copy is unknown, and on error.
+    /// When it completed or will complete. It is absent while the amount to copy is unknown, and after an error.
     pub completes_at: Option<Timestamp>,
-    /// What had to be copied: the difference to the latest snapshot in the volume's lineage.
+    /// Bytes that have to be copied: the difference to the latest snapshot in the volume's lineage.
     pub changed_bytes: Option<u64>,
     /// Tags.
     pub tags: Tags,
@@ -248,40 +248,40 @@ pub struct Snapshot {
     lineage: Vec<String>,
     files: Arc<FileSystem>,
     fails: bool,
-    /// Deleted while pending: out of sight, but in progress (EBS user guide, "Delete an Amazon EBS
-    /// snapshot").
+    /// Whether it was deleted while pending. It is then invisible, but the copy continues (EBS user guide, "Delete an
+    /// Amazon EBS snapshot").
     deleted: bool,
 }
 
 impl Snapshot {
-    /// Bytes of everything on it, not only of what it added to the one before.
+    /// Returns the bytes of all files in it, including those of earlier snapshots.
     pub fn full_bytes(&self) -> u64 {
         self.files.bytes()
     }
 }
 
 impl World {
-    /// The volume with this id, unless it is gone. Looks behind the API: no delay, no throttling.
+    /// Returns the volume with this id, unless it is gone. This bypasses the API, without delay or throttling.
     pub fn volume(&self, id: &str) -> Option<&Volume> {
         self.ebs.volumes.get(id)
     }
 
-    /// All volumes, in the order of their ids.
+    /// Returns all volumes, in the order of their ids.
     pub fn volumes(&self) -> impl Iterator<Item = &Volume> {
         self.ebs.volumes.values()
     }
 
-    /// The snapshot with this id, unless it is deleted.
+    /// Returns the snapshot with this id, unless it is deleted.
     pub fn snapshot_of(&self, id: &str) -> Option<&Snapshot> {
         self.ebs.snapshots.get(id).filter(|snapshot| !snapshot.deleted)
     }
 
-    /// All snapshots that are not deleted, in the order of their ids.
+    /// Returns all snapshots that are not deleted, in the order of their ids.
     pub fn snapshots(&self) -> impl Iterator<Item = &Snapshot> {
         self.ebs.snapshots.values().filter(|snapshot| !snapshot.deleted)
     }
 
-    /// The volumes at an instance.
+    /// Returns the volumes of an instance, with their attachments.
     pub fn volumes_at<'a>(&'a self, instance: &'a str) -> impl Iterator<Item = (&'a Volume, &'a Attachment)> {
         let attached = self.volumes().filter_map(|volume| Some((volume, volume.attachment.as_ref()?)));
         attached.filter(move |(_, attachment)| attachment.instance == instance)
@@ -291,7 +291,7 @@ impl World {
         self.now.saturating_add(self.trouble.visible_after()).unwrap_or(Timestamp::MAX)
     }
 
-    /// The volume as the API finds it.
+    /// Returns the volume, or the error of the API if it is not visible.
     fn find_volume(&mut self, id: &str) -> Result<&mut Volume, ApiError> {
         check_id("volumeId", "vol-", id)?;
         let now = self.now;
@@ -299,7 +299,7 @@ impl World {
         found.ok_or_else(|| ApiError::ec2("InvalidVolume.NotFound", format!("The volume '{id}' does not exist.")))
     }
 
-    /// The snapshot as the API finds it.
+    /// Returns the snapshot, or the error of the API if it is not visible.
     fn find_snapshot(&mut self, id: &str) -> Result<&mut Snapshot, ApiError> {
         check_id("snapshotId", "snap-", id)?;
         let now = self.now;
@@ -308,7 +308,7 @@ impl World {
     }
 }
 
-/// `vol-` or `snap-` and 8 (old) or 17 hex digits.
+/// Checks an id: `vol-` or `snap-`, and 8 (old) or 17 hex digits.
 fn check_id(parameter: &str, prefix: &str, id: &str) -> Result<(), ApiError> {
     if id.is_empty() {
         let message = format!("The request must contain the parameter {parameter}");

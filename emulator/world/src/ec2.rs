@@ -1,14 +1,14 @@
-//! EC2's API for instances: DescribeInstances, DescribeInstanceStatus, TerminateInstances, DescribeAvailabilityZones.
+//! EC2's calls for instances: DescribeInstances, DescribeInstanceStatus, TerminateInstances, DescribeAvailabilityZones.
 
 use super::filter::Resource;
 use super::instance::{Cause, instance_not_found};
 use super::{ApiError, Filter, Instance, InstanceState, Selection, World};
 
 impl World {
-    /// Shows instances, and the token of the next page.
+    /// Describes instances. Returns them with the token of the next page.
     ///
     /// # Errors
-    /// `InvalidInstanceID.*` for ids that are none, `InvalidParameterValue` for unknown filters.
+    /// `InvalidInstanceID.*` for invalid or unknown ids, `InvalidParameterValue` for unknown filters.
     pub fn describe_instances(&mut self, wanted: &Selection) -> Result<(Vec<&Instance>, Option<String>), ApiError> {
         self.check_ids(&wanted.ids)?;
         if wanted.is_unbounded() {
@@ -17,10 +17,11 @@ impl World {
         wanted.choose(self.instances.values())
     }
 
-    /// The instances of DescribeInstanceStatus, with the page's token: running ones only, unless `all` are wanted.
+    /// Returns the instances of DescribeInstanceStatus, with the page's token. Only running ones are described, unless
+    /// `all` is set.
     ///
     /// # Errors
-    /// As [`World::describe_instances`].
+    /// The same as those of [`World::describe_instances`].
     pub fn describe_instance_status(
         &mut self,
         wanted: &Selection,
@@ -30,10 +31,10 @@ impl World {
         Ok((found.into_iter().filter(|found| all || found.state == InstanceState::Running).collect(), next))
     }
 
-    /// Shuts instances down; answers id, state before and state after.
+    /// Shuts instances down. Returns ids with the states before and after.
     ///
     /// # Errors
-    /// `InvalidInstanceID.*` for ids that are none: then nothing is shut down.
+    /// `InvalidInstanceID.*` for invalid or unknown ids. Then no instance is shut down.
     pub fn terminate_instances(
         &mut self,
         ids: &[String],
@@ -55,7 +56,7 @@ impl World {
         Ok(changes)
     }
 
-    /// Shows the region's zones: those of these names, all if there is none.
+    /// Describes the region's zones with these names, or all zones if there are no names.
     ///
     /// # Errors
     /// `InvalidParameterValue` for unknown names and unknown filters.
@@ -72,7 +73,7 @@ impl World {
         Ok(chosen.into_iter().cloned().collect())
     }
 
-    /// Refuses a zone that the region does not have.
+    /// Returns an error for a zone that the region does not have.
     pub fn check_zone(&self, zone: &str) -> Result<(), ApiError> {
         if self.settings.zones.iter().any(|known| known == zone) {
             return Ok(());
@@ -88,7 +89,7 @@ impl World {
     }
 }
 
-/// EC2's answer to an id that cannot be one.
+/// Returns EC2's error for an invalid id.
 pub(super) fn check_instance_id(id: &str) -> Result<(), ApiError> {
     if well_formed(id) {
         return Ok(());
@@ -97,7 +98,7 @@ pub(super) fn check_instance_id(id: &str) -> Result<(), ApiError> {
     Err(ApiError::ec2("InvalidInstanceID.Malformed", message))
 }
 
-/// `i-` and 8 (old) or 17 hex digits.
+/// Whether an id is `i-` and 8 (old) or 17 hex digits.
 fn well_formed(id: &str) -> bool {
     id.strip_prefix("i-")
         .is_some_and(|digits| matches!(digits.len(), 8 | 17) && digits.chars().all(|c| c.is_ascii_hexdigit()))
@@ -106,19 +107,19 @@ fn well_formed(id: &str) -> bool {
 /// An availability zone of the region.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Zone {
-    /// Such as `us-east-1a`.
+    /// The zone's name, such as `us-east-1a`.
     pub name: String,
-    /// Such as `us-east-1`.
+    /// The region's name, such as `us-east-1`.
     pub region: String,
 }
 
 impl Zone {
-    /// ZoneState.
+    /// Returns ZoneState.
     pub fn state(&self) -> &'static str {
         "available"
     }
 
-    /// ZoneType.
+    /// Returns ZoneType.
     pub fn kind(&self) -> &'static str {
         "availability-zone"
     }

@@ -1,5 +1,5 @@
-//! ECS, as far as Batch's clusters go: from a container instance to its EC2 instance (fact 13), draining, and from a task
-//! to its GPUs (fact 57).
+//! The parts of ECS that concern Batch's clusters: the EC2 instance of a container instance (fact 13), draining, and
+//! the GPUs of a task (fact 57).
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -9,10 +9,10 @@ use super::{ApiError, Instance, World};
 
 const MOST_IDS: usize = 100;
 const MOST_UPDATED: usize = 10;
-/// Batch's name for the container of a job.
+/// Batch's name of the container of a job.
 pub const CONTAINER: &str = "default";
 
-/// Parameters of DescribeContainerInstances (ECS API reference).
+/// The parameters of DescribeContainerInstances (ECS API reference).
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DescribeContainerInstances {
@@ -23,7 +23,7 @@ pub struct DescribeContainerInstances {
     pub container_instances: Vec<String>,
 }
 
-/// Parameters of UpdateContainerInstancesState (ECS API reference).
+/// The parameters of UpdateContainerInstancesState (ECS API reference).
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct UpdateContainerInstancesState {
@@ -37,7 +37,7 @@ pub struct UpdateContainerInstancesState {
     pub status: String,
 }
 
-/// Parameters of DescribeTasks (ECS API reference).
+/// The parameters of DescribeTasks (ECS API reference).
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DescribeTasks {
@@ -49,7 +49,8 @@ pub struct DescribeTasks {
 }
 
 impl World {
-    /// Sets container instances to DRAINING, on which nothing more is placed, or back to ACTIVE. What runs there goes on.
+    /// Sets container instances to DRAINING, so that nothing more is placed there, or back to ACTIVE. Running tasks
+    /// continue.
     ///
     /// # Errors
     /// `ClusterNotFoundException`, `InvalidParameterException`.
@@ -78,7 +79,7 @@ impl World {
         Ok(json!({"containerInstances": shown, "failures": failures}))
     }
 
-    /// Shows running tasks; unknown ones are `failures`.
+    /// Describes running tasks. Unknown ones are `failures`.
     ///
     /// # Errors
     /// `ClusterNotFoundException`, `InvalidParameterException`.
@@ -102,7 +103,7 @@ impl World {
 
     fn task_detail(&self, attempt: &Attempt) -> Value {
         let mut container = json!({"taskArn": attempt.ecs_arn, "name": CONTAINER, "lastStatus": "RUNNING"});
-        // ECS leaves the member out where a container has none.
+        // ECS leaves the field out if a container has no GPUs.
         if !attempt.gpus.is_empty() && !self.trouble.unnamed_gpus {
             container["gpuIds"] = json!(attempt.gpus);
         }
@@ -118,9 +119,9 @@ impl World {
         })
     }
 
-    /// What the ECS agent's endpoint for a container says of it
-    /// (<https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task-metadata-endpoint-v4-response.html>); it names no
-    /// GPUs.
+    /// Returns the answer of the ECS agent's endpoint for a container
+    /// (<https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task-metadata-endpoint-v4-response.html>), which
+    /// names no GPUs.
     pub fn container_metadata(&self, task: &str) -> Option<Value> {
         let (cluster, id) = task.split_once('/')?;
         let attempt = self.attempt_of(&self.arn("ecs", &format!("task/{cluster}/{id}")))?;
@@ -144,7 +145,7 @@ impl World {
         Err(ApiError::ecs("ClusterNotFoundException", "Cluster not found."))
     }
 
-    /// Shows container instances; unknown ones, and those whose machine is gone, are `failures`.
+    /// Describes container instances. Unknown ones, and those whose instance is gone, are `failures`.
     ///
     /// # Errors
     /// `ClusterNotFoundException`, `InvalidParameterException`.
@@ -155,7 +156,7 @@ impl World {
         Ok(json!({"containerInstances": shown, "failures": failures}))
     }
 
-    /// The EC2 instances of container instances that are there, and the failures of the others.
+    /// Returns the EC2 instances of existing container instances, and the failures of the others.
     fn named_instances(
         &self,
         cluster: Option<&str>,
@@ -180,13 +181,13 @@ impl World {
         Ok((ids, failures))
     }
 
-    /// The name of the ECS cluster that an instance belongs to.
+    /// Returns the name of the ECS cluster that an instance belongs to.
     pub(super) fn cluster_of(&self, instance: &str) -> Option<String> {
         let environment = &self.instances.get(instance)?.environment;
         Some(self.batch.environments.get(environment)?.cluster.clone())
     }
 
-    /// ARN and detail of an event about an instance
+    /// Returns ARN and detail of an event about an instance
     /// (<https://docs.aws.amazon.com/AmazonECS/latest/developerguide/ecs_container_instance_events.html>).
     pub(super) fn container_instance_event(&self, instance: &str) -> Option<(String, Value)> {
         let found = self.instances.get(instance)?;
@@ -198,7 +199,7 @@ impl World {
             "containerInstanceArn": found.container_instance_arn,
             "ec2InstanceId": found.id,
             "status": if is_draining { "DRAINING" } else { "ACTIVE" },
-            // ECS counts up with every change of the instance.
+            // ECS increments the version with every change of the instance.
             "version": if is_draining { 2 } else { 1 },
             "updatedAt": self.now.to_string(),
         });

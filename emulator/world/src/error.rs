@@ -1,6 +1,6 @@
-//! Errors as the AWS APIs answer them.
+//! The errors of the AWS APIs.
 
-/// The API that a call belongs to: each has its own error codes for the same thing.
+/// The API that a call belongs to. Each API has its own error codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Service {
@@ -16,7 +16,7 @@ pub enum Service {
     Quotas,
 }
 
-/// A refusal, with the code that the SDKs show.
+/// An error answer, with the code that the SDKs show.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{code}: {message}")]
 pub struct ApiError {
@@ -24,34 +24,34 @@ pub struct ApiError {
     pub code: &'static str,
     /// HTTP status.
     pub status: u16,
-    /// What is wrong, in AWS's words where they are known.
+    /// What is wrong, with AWS's text where it is known.
     pub message: String,
 }
 
 impl ApiError {
-    /// Batch: the request is at fault.
+    /// Makes Batch's error for a wrong request.
     pub fn client(message: impl Into<String>) -> Self {
         ApiError { code: "ClientException", status: 400, message: message.into() }
     }
 
-    /// ECS: the request is at fault.
+    /// Makes ECS's error for a wrong request.
     pub fn ecs(code: &'static str, message: impl Into<String>) -> Self {
         ApiError { code, status: 400, message: message.into() }
     }
 
-    /// EC2: the request is at fault, with one of EC2's many codes, or there is no capacity for it, which EC2 lists
-    /// among the server errors (<https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html>).
+    /// Makes EC2's error for a wrong request, with one of EC2's many codes. It is also for missing capacity, which EC2
+    /// lists among the server errors (<https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html>).
     pub fn ec2(code: &'static str, message: impl Into<String>) -> Self {
         let status = if code.starts_with("Insufficient") { 500 } else { 400 };
         ApiError { code, status, message: message.into() }
     }
 
-    /// Something that AWS has and this emulator has not: said aloud instead of ignored.
+    /// Makes the error for a feature of AWS that this emulator does not have, so that it is not silently ignored.
     pub fn not_emulated(what: &str) -> Self {
         ApiError::client(format!("{what} is not emulated by spotsweep-emulator; leave it out."))
     }
 
-    /// Too many calls.
+    /// Makes the error for too many calls.
     pub fn throttled(service: Service) -> Self {
         let message = match service {
             Service::Batch => "Too Many Requests",
@@ -67,7 +67,7 @@ impl ApiError {
         ApiError { code, status, message: message.into() }
     }
 
-    /// AWS is at fault.
+    /// Makes a server error.
     pub fn server(service: Service) -> Self {
         let code = match service {
             Service::Batch | Service::Ecs => "ServerException",

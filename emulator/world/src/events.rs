@@ -1,4 +1,4 @@
-//! EventBridge events, shaped as the samples that AWS documents.
+//! EventBridge events in the form of AWS's documented samples.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -7,33 +7,33 @@ use super::ebs::Snapshot;
 use super::{Effect, InstanceState, World};
 
 impl World {
-    /// Job state change. At least once (fact 2).
+    /// Emits a job's state change, which AWS delivers at least once (fact 2).
     pub(super) fn emit_job(&mut self, job_arn: &str, detail: &Value) {
         self.emit("aws.batch", "Batch Job State Change", job_arn, detail);
     }
 
-    /// Best effort (fact 2).
+    /// Emits an instance's state change, which AWS delivers best effort (fact 2).
     pub(super) fn emit_instance_state(&mut self, instance: &str, state: InstanceState) {
         let arn = self.arn("ec2", &format!("instance/{instance}"));
         let detail = json!({"instance-id": instance, "state": state.as_str()});
         self.emit("aws.ec2", "EC2 Instance State-change Notification", &arn, &detail);
     }
 
-    /// The ARN names the zone where others name the region, and no account (fact 8).
+    /// Emits an interruption notice. Its ARN has the zone in place of the region, and no account (fact 8).
     pub(super) fn emit_interruption_warning(&mut self, instance: &str, zone: &str) {
         let arn = format!("arn:aws:ec2:{zone}:instance/{instance}");
         let detail = json!({"instance-id": instance, "instance-action": "terminate"});
         self.emit("aws.ec2", "EC2 Spot Instance Interruption Warning", &arn, &detail);
     }
 
-    /// A rebalance recommendation: the instance is at elevated risk.
+    /// Emits a rebalance recommendation: the instance has a higher risk of a reclaim.
     pub(super) fn emit_rebalance(&mut self, instance: &str) {
         let arn = self.arn("ec2", &format!("instance/{instance}"));
         let detail = json!({"instance-id": instance});
         self.emit("aws.ec2", "EC2 Instance Rebalance Recommendation", &arn, &detail);
     }
 
-    /// At least once (fact 2), where asked for: an instance has joined its cluster, or drains.
+    /// Emits, if wanted, that an instance has joined its cluster or drains. AWS delivers it at least once (fact 2).
     pub(super) fn emit_container_instance(&mut self, instance: &str) {
         let detail = if self.ecs_events { self.container_instance_event(instance) } else { None };
         if let Some((arn, detail)) = detail {
@@ -41,14 +41,15 @@ impl World {
         }
     }
 
-    /// Best effort (fact 2).
+    /// Emits an event about a volume, which AWS delivers best effort (fact 2).
     pub(super) fn emit_volume(&mut self, volume: &str, event: &str, result: &str, cause: &str) {
         let arn = self.arn("ec2", &format!("volume/{volume}"));
         let detail = json!({"result": result, "cause": cause, "event": event, "request-id": self.ids.uuid()});
         self.emit("aws.ec2", "EBS Volume Notification", &arn, &detail);
     }
 
-    /// Best effort (fact 2). These ARNs have the region where others have the account (fact 8).
+    /// Emits an event about a snapshot, which AWS delivers best effort (fact 2). Its ARNs have the region in place of
+    /// the account (fact 8).
     pub(super) fn emit_snapshot(&mut self, id: &str, result: &str, cause: &str) {
         let Some(Snapshot { volume, started_at, .. }) = self.snapshot_of(id) else { return };
         let arn = |resource: &str| format!("arn:aws:ec2::{}:{resource}", self.settings.region);
@@ -82,7 +83,7 @@ impl World {
     }
 }
 
-/// ISO 8601 without fractions, as EventBridge and IMDS write times.
+/// Writes a time in ISO 8601 without fractions, as EventBridge and IMDS do.
 pub fn whole_seconds(at: Timestamp) -> String {
     at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

@@ -1,34 +1,34 @@
-//! What EC2's Describe* actions have in common: ids, filters, wildcards and pages.
+//! The common parts of EC2's Describe* calls: ids, filters, wildcards and pages.
 
 use super::ApiError;
 
-/// Page size bounds.
+/// The possible page sizes.
 const PAGE_SIZES: std::ops::RangeInclusive<usize> = 5..=1000;
 
-/// Which resources to show.
+/// The parameters that choose resources.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// All if empty.
+    /// The wanted ids; empty for all.
     pub ids: Vec<String>,
-    /// All of them must match.
+    /// Filters that all have to match.
     pub filters: Vec<Filter>,
-    /// 5 to 1000; not together with ids.
+    /// Page size, 5 to 1000. It cannot be combined with ids.
     pub max_results: Option<usize>,
-    /// From the page before.
+    /// The token from the page before.
     pub next_token: Option<String>,
 }
 
-/// An EC2 filter: any of its values must match.
+/// An EC2 filter, which matches if any of its values does.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Such as `instance-state-name` or `tag:Name`.
+    /// The filter's name, such as `instance-state-name` or `tag:Name`.
     pub name: String,
-    /// `*` and `?` are wildcards.
+    /// The values, with the wildcards `*` and `?`.
     pub values: Vec<String>,
 }
 
 impl Filter {
-    /// A filter with one value.
+    /// Makes a filter with one value.
     pub fn new(name: impl Into<String>, value: impl Into<String>) -> Self {
         Filter { name: name.into(), values: vec![value.into()] }
     }
@@ -38,9 +38,9 @@ impl Filter {
     }
 }
 
-/// Something with an id and tags that a [`Selection`] chooses from.
+/// A resource with an id and tags, which a [`Selection`] can choose.
 pub(super) trait Resource {
-    /// EC2's name of the list of ids, as its messages say it.
+    /// EC2's name of the list of ids in its messages.
     const IDS: &'static str;
 
     /// The filters that [`Resource::field`] knows.
@@ -50,17 +50,17 @@ pub(super) trait Resource {
 
     fn tags(&self) -> impl Iterator<Item = (&str, &str)>;
 
-    /// What it has of one of [`Resource::FILTERS`].
+    /// Returns the resource's values for one of [`Resource::FILTERS`].
     fn field(&self, filter: &str) -> Vec<&str>;
 }
 
 impl Selection {
-    /// Whether everything is asked for at once.
+    /// Whether all resources are wanted in one answer.
     pub(super) fn is_unbounded(&self) -> bool {
         self.ids.is_empty() && self.filters.is_empty() && self.max_results.is_none()
     }
 
-    /// The chosen ones in the order of `all` (which must be by id), and the token of the next page.
+    /// Returns the chosen resources in the order of `all`, which must be ordered by id, and the token of the next page.
     pub(super) fn choose<'a, R: Resource>(
         &self,
         all: impl Iterator<Item = &'a R>,
@@ -103,7 +103,7 @@ fn after_id(token: &str) -> Result<&str, ApiError> {
         .ok_or_else(|| ApiError::ec2("InvalidNextToken", format!("The token '{token}' is invalid.")))
 }
 
-/// A filter that is none is refused, also where there is nothing to choose from.
+/// Refuses an unknown filter, even if there is nothing to choose from.
 fn check_name<R: Resource>(filter: &Filter) -> Result<(), ApiError> {
     let name = filter.name.as_str();
     if name.starts_with("tag:") || name == "tag-key" || R::FILTERS.contains(&name) {
@@ -123,7 +123,7 @@ fn matches_all<R: Resource>(one: &R, filters: &[Filter]) -> bool {
     })
 }
 
-/// EC2's filter wildcards: `*` for any run of characters, `?` for one; a backslash before either, or before
+/// Matches EC2's wildcards: `*` for any number of characters, `?` for one. A backslash before one of them, or before
 /// another backslash, makes it a plain character (EC2 user guide, "Filter resources using the API").
 fn glob(pattern: &str, text: &str) -> bool {
     if !pattern.contains(['*', '?', '\\']) {
@@ -131,7 +131,7 @@ fn glob(pattern: &str, text: &str) -> bool {
     }
     let text: Vec<char> = text.chars().collect();
     let mut symbols = pattern.chars();
-    // matched[j]: the pattern so far matches the first j characters.
+    // matched[j] is whether the pattern so far matches the first j characters.
     let mut matched: Vec<bool> = (0..=text.len()).map(|j| j == 0).collect();
     while let Some(symbol) = symbols.next() {
         let (symbol, escaped) = match symbol {

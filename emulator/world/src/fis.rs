@@ -1,7 +1,7 @@
-//! AWS Fault Injection Service, as far as `infra/chaos.yaml` and `spotsweep acceptance` go: the interruption of Spot
-//! instances, chosen by their tags or by their ARNs.
+//! AWS Fault Injection Service, as far as `infra/chaos.yaml` and `spotsweep acceptance` need it: the interruption of
+//! Spot instances, which are chosen by their tags or by their ARNs.
 //!
-//! Members and values that are not known here are refused. Rules are those of the FIS user guide, "Actions reference",
+//! Unknown fields and values are refused. The rules are from the FIS user guide, "Actions reference",
 //! `aws:ec2:send-spot-instance-interruptions`, and "Targets" (fact 33).
 
 mod check;
@@ -18,11 +18,11 @@ use super::{ApiError, Timer, World};
 
 const ACTION: &str = "aws:ec2:send-spot-instance-interruptions";
 const RESOURCE: &str = "aws:ec2:spot-instance";
-/// The one parameter of the action, and the name of its target.
+/// The only parameter of the action, and the name of its target.
 const DURATION: &str = "durationBeforeInterruption";
 const TARGET: &str = "SpotInstances";
 
-/// Templates and experiments.
+/// The state of FIS: templates and experiments.
 #[derive(Debug, Default)]
 pub(super) struct Fis {
     templates: BTreeMap<String, CreateExperimentTemplate>,
@@ -30,7 +30,7 @@ pub(super) struct Fis {
 }
 
 impl World {
-    /// Keeps a template. The same request with the same token gives the same template.
+    /// Stores a template. The same request with the same token returns the same template.
     ///
     /// # Errors
     /// `ValidationException` for what FIS refuses, and for what is not emulated; `ConflictException` for a token of
@@ -52,7 +52,7 @@ impl World {
         Ok(shown)
     }
 
-    /// Forgets a template. Its experiments go on with the copy that they began with
+    /// Deletes a template. Its experiments continue with their copy of it
     /// (<https://docs.aws.amazon.com/fis/latest/userguide/start-experiment-from-template.html>).
     ///
     /// # Errors
@@ -62,7 +62,7 @@ impl World {
         Ok(json!({ "experimentTemplate": { "id": id, "description": gone.description, "roleArn": gone.role_arn } }))
     }
 
-    /// Starts an experiment, which chooses its targets a little later. The same token gives the same experiment.
+    /// Starts an experiment, which chooses its targets a little later. The same token returns the same experiment.
     ///
     /// # Errors
     /// `ResourceNotFoundException`; `ConflictException` for a token of another template's experiment.
@@ -92,10 +92,10 @@ impl World {
         self.experiment(&id)
     }
 
-    /// Stops an experiment that has not ended. What it has sent is not taken back.
+    /// Stops an experiment that has not ended. Notices that it has sent are not revoked.
     ///
     /// # Errors
-    /// `ResourceNotFoundException`; `ValidationException` where it has ended.
+    /// `ResourceNotFoundException`; `ValidationException` if it has ended.
     pub fn stop_experiment(&mut self, id: &str) -> Result<Value, ApiError> {
         let now = self.now;
         let found = self.fis.experiments.get_mut(id).ok_or_else(|| not_found("experiment", id))?;
@@ -106,7 +106,7 @@ impl World {
         self.experiment(id)
     }
 
-    /// Shows an experiment.
+    /// Describes an experiment.
     ///
     /// # Errors
     /// `ResourceNotFoundException`.
@@ -115,10 +115,10 @@ impl World {
         Ok(json!({ "experiment": found.shown(id, &self.settings.account) }))
     }
 
-    /// Shows the one action.
+    /// Describes the only action.
     ///
     /// # Errors
-    /// `ResourceNotFoundException` for others, and where the region does not have it.
+    /// `ResourceNotFoundException` for other actions, and if the region does not have it.
     pub fn fis_action(&self, id: &str) -> Result<Value, ApiError> {
         if id != ACTION || self.trouble.without_fis_action {
             return Err(not_found("action", id));
@@ -139,7 +139,7 @@ fn not_found(what: &str, id: &str) -> ApiError {
     ApiError { code: "ResourceNotFoundException", status: 404, message: format!("The {what} {id} does not exist.") }
 }
 
-/// FIS's answer to a malformed request.
+/// Makes FIS's error for a malformed request.
 pub fn invalid(message: impl Into<String>) -> ApiError {
     ApiError { code: "ValidationException", status: 400, message: message.into() }
 }

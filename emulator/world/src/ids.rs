@@ -1,15 +1,15 @@
-//! AWS-looking ids from a counter: the same seed and the same calls give the same ids.
+//! Ids in AWS's form from a seeded generator. The same seed and the same calls give the same ids.
 
 use crate::rng::Rng;
 
-/// Names a run within the World.
+/// The indexes of a run within the World.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct RunRef {
     pub(crate) job: usize,
     pub(crate) index: usize,
 }
 
-/// Source of every id in the World.
+/// The source of all ids in the World.
 #[derive(Debug)]
 pub(crate) struct Ids(Rng);
 
@@ -18,13 +18,13 @@ impl Ids {
         Ids(Rng::new(seed))
     }
 
-    /// Lower-case hex digits, at most 32.
+    /// Returns lower-case hex digits, at most 32.
     pub(crate) fn hex(&mut self, digits: usize) -> String {
         let both = format!("{:016x}{:016x}", self.0.next_u64(), self.0.next_u64());
         both.chars().take(digits).collect()
     }
 
-    /// Shaped like the random UUIDs that Batch and EventBridge use as ids.
+    /// Returns an id in the form of the random UUIDs of Batch and EventBridge.
     pub(crate) fn uuid(&mut self) -> String {
         let h = self.hex(32);
         format!("{}-{}-4{}-a{}-{}", &h[..8], &h[8..12], &h[13..16], &h[17..20], &h[20..])

@@ -1,4 +1,4 @@
-//! EC2 instances: pending → running → shutting-down → terminated.
+//! The states of EC2 instances: pending → running → shutting-down → terminated.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,22 +9,22 @@ use super::catalog::Resources;
 use super::ids::RunRef;
 use super::{ApiError, Effect, Timer, World};
 
-/// From shutting-down to terminated.
+/// The time from shutting-down to terminated.
 const SHUTDOWN: Duration = Duration::from_millis(300);
 /// How long a terminated instance can still be described ("approximately one hour",
 /// EC2 user guide, "Terminate your instance").
 const REMEMBERED: Duration = Duration::from_secs(3600);
 
-/// Where an instance is in its life.
+/// An instance's state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum InstanceState {
-    /// Booting.
+    /// The instance boots.
     Pending,
-    /// Able to run jobs.
+    /// The instance can run jobs.
     Running,
-    /// Dying; its containers are dead already.
+    /// The instance shuts down, and its containers have ended.
     ShuttingDown,
-    /// Gone.
+    /// The instance is gone.
     Terminated,
 }
 
@@ -32,7 +32,7 @@ impl InstanceState {
     /// All states.
     pub const ALL: [InstanceState; 4] = [Self::Pending, Self::Running, Self::ShuttingDown, Self::Terminated];
 
-    /// EC2's word for it.
+    /// Returns EC2's name of the state.
     pub fn as_str(self) -> &'static str {
         match self {
             InstanceState::Pending => "pending",
@@ -42,7 +42,7 @@ impl InstanceState {
         }
     }
 
-    /// EC2's number for it.
+    /// Returns EC2's number of the state.
     pub fn code(self) -> u16 {
         match self {
             InstanceState::Pending => 0,
@@ -52,7 +52,7 @@ impl InstanceState {
         }
     }
 
-    /// Pending or running: counts towards vCPU and zone limits.
+    /// Whether the instance is pending or running, so that it counts towards vCPU and zone limits.
     pub fn is_live(self) -> bool {
         match self {
             InstanceState::Pending | InstanceState::Running => true,
@@ -70,7 +70,7 @@ pub(super) enum Cause {
 }
 
 impl Cause {
-    /// EC2's `stateReason`: code and message.
+    /// Returns EC2's `stateReason`: code and message.
     fn state_reason(self) -> (&'static str, &'static str) {
         match self {
             Cause::SpotReclaim => {
@@ -82,8 +82,8 @@ impl Cause {
         }
     }
 
-    /// EC2's StateTransitionReason, with the time for whoever asked for the end (EC2 user guide, "Instance termination
-    /// reason").
+    /// Returns EC2's StateTransitionReason, which has the time if a user or Batch ended the instance (EC2 user guide,
+    /// "Instance termination reason").
     fn transition_reason(self, at: Timestamp) -> String {
         match self {
             Cause::SpotReclaim => "Server.SpotInstanceTermination".to_owned(),
@@ -92,12 +92,12 @@ impl Cause {
     }
 }
 
-/// Why no training succeeds on an instance. EC2, ECS and Batch see nothing of it (fact 60).
+/// Why no training succeeds on an instance. EC2, ECS and Batch do not detect it (fact 60).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Defect {
-    /// Who looks at it can see it: its GPU does not answer.
+    /// The instance's GPU does not answer, which a check can detect.
     Visible,
-    /// It shows only in trainings: each fails at once.
+    /// Each training fails at once, and nothing else shows the defect.
     Hidden,
 }
 
@@ -110,25 +110,26 @@ pub struct Instance {
     pub environment: String,
     /// Availability zone.
     pub zone: String,
-    /// Subnet, within the zone.
+    /// Subnet in that zone.
     pub subnet: String,
-    /// Such as `g5.xlarge`.
+    /// The instance type, such as `g5.xlarge`.
     pub instance_type: String,
-    /// State.
+    /// The state.
     pub state: InstanceState,
     /// Whether it is a Spot instance.
     pub spot: bool,
     /// When it was requested.
     pub launched_at: Timestamp,
-    /// When it will be (or was) taken away, once the notice is out.
+    /// When it will be (or was) reclaimed, once the notice is out.
     pub interruption: Option<Timestamp>,
     /// When a rebalance was recommended.
     pub rebalance: Option<Timestamp>,
-    /// What is wrong with it from its launch on.
+    /// The defect that it has from its launch on.
     pub defect: Option<Defect>,
     /// Whether UpdateContainerInstancesState has set it to DRAINING.
     pub drained: bool,
-    /// Whether its ECS agent has lost its connection: ECS places nothing there and learns nothing of what runs there.
+    /// Whether its ECS agent is disconnected. ECS then places nothing there, and does not learn what happens to its
+    /// tasks.
     pub disconnected: bool,
     /// Whether EC2's status checks of it fail.
     pub impaired: bool,
@@ -138,7 +139,7 @@ pub struct Instance {
     pub container_instance_arn: String,
     /// `stateReason`, code and message, once it shuts down.
     pub state_reason: Option<(&'static str, &'static str)>,
-    /// EC2's StateTransitionReason: empty until it is shut down.
+    /// EC2's StateTransitionReason; empty until it shuts down.
     pub transition_reason: String,
     pub(super) total: Resources,
     pub(super) free: Resources,
@@ -150,13 +151,13 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// UUIDs of an instance's GPUs: unique, though not random.
+    /// Returns the UUIDs of an instance's GPUs. They are unique, but not random.
     pub(super) fn gpus(id: &str, count: u32) -> BTreeSet<String> {
         let digits = id.trim_start_matches("i-");
         (0..count).map(|number| format!("GPU-{digits:0>8.8}-0000-4000-a000-{number:012}")).collect()
     }
 
-    /// UUIDs of all its GPUs.
+    /// Returns the UUIDs of all its GPUs.
     pub fn gpu_ids(&self) -> BTreeSet<String> {
         Self::gpus(&self.id, self.total.gpus)
     }
@@ -166,35 +167,35 @@ impl Instance {
         !self.runs.is_empty()
     }
 
-    /// Ready for another container.
+    /// Whether the instance can take another container with these resources.
     pub(super) fn accepts(&self, wanted: &Resources) -> bool {
         self.state == InstanceState::Running && !self.disconnected && self.free.fits(wanted)
     }
 }
 
 impl World {
-    /// Whether ECS places nothing more there: it was drained, or its interruption notice is out, and
+    /// Whether ECS places nothing more there: it was drained, or its interruption notice is out and
     /// `ECS_ENABLE_SPOT_INSTANCE_DRAINING` is set (fact 9).
     pub(super) fn is_draining(&self, instance: &Instance) -> bool {
         instance.drained || (instance.interruption.is_some() && !self.trouble.without_draining)
     }
 
-    /// The instance with this id, terminated ones for an hour included.
+    /// Returns the instance with this id. A terminated one is known for an hour.
     pub fn instance(&self, id: &str) -> Option<&Instance> {
         self.instances.get(id)
     }
 
-    /// All instances, in the order of their ids.
+    /// Returns all instances, in the order of their ids.
     pub fn instances(&self) -> impl Iterator<Item = &Instance> {
         self.instances.values()
     }
 
-    /// AWS takes a Spot instance back. With a notice, the warning goes out now (event and IMDS) and
-    /// the instance dies when the notice is over; without, it dies now.
+    /// Reclaims a Spot instance. With a notice, it is sent now (event and IMDS), and the instance ends when the notice
+    /// is over. Without one the instance ends now.
     ///
     /// # Errors
-    /// `InvalidInstanceID.NotFound` for an id that is none, `UnsupportedOperation` for an instance
-    /// that is no live Spot instance.
+    /// `InvalidInstanceID.NotFound` for an unknown id, `UnsupportedOperation` for an instance that is not a live Spot
+    /// instance.
     pub fn reclaim(&mut self, id: &str, notice: Option<Duration>, now: Timestamp) -> Result<(), ApiError> {
         self.advance(now);
         let zone = self.live_spot(id)?.zone.clone();
@@ -214,8 +215,8 @@ impl World {
         Ok(())
     }
 
-    /// AWS takes a whole zone back: all its live Spot instances (those under an earlier notice keep it),
-    /// and gives no new ones until [`World::set_zone_capacity`] lifts that. Answers which instances.
+    /// Reclaims all live Spot instances of a zone; those under an earlier notice keep that. The zone has no new ones
+    /// until [`World::set_zone_capacity`] changes that. Returns the ids of the instances.
     ///
     /// # Errors
     /// `InvalidZone.NotFound`.
@@ -237,10 +238,10 @@ impl World {
         Ok(lost)
     }
 
-    /// AWS recommends to rebalance: event and IMDS, nothing else.
+    /// Recommends a rebalance, which has no effect other than event and IMDS.
     ///
     /// # Errors
-    /// As [`World::reclaim`].
+    /// The same as those of [`World::reclaim`].
     pub fn recommend_rebalance(&mut self, id: &str, now: Timestamp) -> Result<(), ApiError> {
         self.advance(now);
         let at = self.now;
@@ -249,7 +250,7 @@ impl World {
         Ok(())
     }
 
-    /// The ECS agent of a live instance loses its connection, or has it again; EC2's status checks fail, or do not.
+    /// Sets whether the ECS agent of a live instance is disconnected, and whether EC2's status checks fail.
     pub fn set_connection(&mut self, id: &str, disconnected: bool, impaired: bool, now: Timestamp) {
         self.advance(now);
         let Some(instance) = self.instances.get_mut(id).filter(|instance| instance.state.is_live()) else { return };
@@ -282,7 +283,7 @@ impl World {
         self.watch_idle(id);
     }
 
-    /// Arms the timer that ends an instance which stays without jobs.
+    /// Starts the timer that ends an instance if it stays without jobs.
     pub(super) fn watch_idle(&mut self, id: &str) {
         let idle = self.settings.timings.idle;
         if let Some(since) = self.instances.get(id).and_then(|instance| instance.idle_since) {
@@ -303,7 +304,8 @@ impl World {
         }
     }
 
-    /// The containers die with the machine at once; Batch learns it when the instance is gone.
+    /// Shuts an instance down. The containers end with it at once, but Batch reports that only when the instance is
+    /// gone.
     pub(super) fn shut_down(&mut self, id: &str, cause: Cause) {
         let Some(instance) = self.instances.get_mut(id) else { return };
         if !instance.state.is_live() {
@@ -335,7 +337,7 @@ impl World {
     }
 }
 
-/// EC2's answer to ids that name no instance.
+/// Returns EC2's error for unknown ids.
 pub(super) fn instance_not_found(ids: &[&str]) -> ApiError {
     let message = match ids {
         [one] => format!("The instance ID '{one}' does not exist"),

@@ -1,6 +1,6 @@
-//! Describe calls that lag behind: EC2 answers from servers that do not all know the newest state
-//! (<https://docs.aws.amazon.com/ec2/latest/devguide/eventual-consistency.html>). Of AWS Batch no document says so, and
-//! none excludes it.
+//! Describe calls whose answers lag behind, because EC2 answers from servers that do not all know the newest state
+//! (<https://docs.aws.amazon.com/ec2/latest/devguide/eventual-consistency.html>). No document says that about AWS
+//! Batch, and none excludes it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::World;
 use super::ebs::{Snapshot, Volume};
 use super::ids::RunRef;
 
-/// What things were like, oldest first.
+/// The past states of something, oldest first.
 #[derive(Debug)]
 struct History<T>(Vec<(Timestamp, T)>);
 
@@ -23,7 +23,7 @@ impl<T> Default for History<T> {
 }
 
 impl<T> History<T> {
-    /// What it was like at that time: the newest state that is not newer, or the first.
+    /// Returns the state at that time: the newest one that is not later, or else the first.
     fn at(&self, time: Timestamp) -> Option<&T> {
         let known = self.0.iter().rev().find(|(since, _)| *since <= time);
         known.or_else(|| self.0.first()).map(|(_, state)| state)
@@ -38,7 +38,7 @@ impl<T> History<T> {
     }
 }
 
-/// The states of everything that is described, where describe calls lag.
+/// The past states of all resources that are described, if describe calls lag.
 #[derive(Debug, Default)]
 pub(super) struct Past {
     volumes: BTreeMap<String, History<Volume>>,
@@ -47,7 +47,7 @@ pub(super) struct Past {
 }
 
 impl World {
-    /// Enters what has changed since the last time.
+    /// Records what has changed since the last call.
     pub(super) fn remember(&mut self) {
         if self.trouble.lag_ms == 0 {
             return;
@@ -68,14 +68,14 @@ impl World {
         }
     }
 
-    /// Enters what a job is like from now on.
+    /// Records the new state of a job.
     pub(super) fn remember_run(&mut self, run: RunRef, detail: &Value) {
         if self.trouble.lag_ms > 0 {
             self.past.runs.entry(run).or_default().push(self.now, detail.clone());
         }
     }
 
-    /// The time of which the next answer tells.
+    /// Returns the time whose states the next answer has.
     pub(super) fn lagging(&mut self) -> Timestamp {
         if self.trouble.lag_ms == 0 {
             return self.now;

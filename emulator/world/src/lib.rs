@@ -1,10 +1,10 @@
-//! The World: Batch, EC2, EBS and what they do to each other, as a deterministic state machine.
+//! The World: Batch, EC2 and EBS as one deterministic state machine, with their effects on each other.
 //!
-//! It has no clock, network, threads or randomness of its own. Time comes in with each call; what
-//! it wants done goes out as [`Effect`]s; what became of jobs is reported back with
-//! [`World::job_exited`]. The bytes of volumes it keeps in memory, unless told otherwise
-//! ([`World::with_bytes_outside`]). The local stack drives it by the wall clock and real child processes
-//! (crate `spotsweep-emulator`), the simulation by a virtual clock: same inputs, same outputs.
+//! It has no clock, network, threads or randomness of its own. Each call has the time as an argument. The effects that
+//! it wants are returned as [`Effect`]s, and the ends of jobs are reported with [`World::job_exited`]. It keeps the
+//! bytes of volumes in memory, unless these are kept outside ([`World::with_bytes_outside`]). The local stack runs it
+//! by the wall clock and with real child processes (crate `spotsweep-emulator`), the simulation by a virtual clock. The
+//! same inputs give the same outputs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -51,7 +51,7 @@ use throttle::Throttle;
 pub use timings::Timings;
 pub use trouble::Trouble;
 
-/// What a World is made with.
+/// The settings of a World.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The AWS region that ARNs and events name.
@@ -66,39 +66,39 @@ pub struct Settings {
     pub seed: u64,
 }
 
-/// Something that the World wants done outside of it.
+/// An effect that the World wants outside of it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
-    /// Put this event on the default event bus.
+    /// Puts this event on the default event bus.
     Emit(Value),
-    /// Run a job attempt's container.
+    /// Runs the container of an attempt.
     Start(Start),
-    /// Stop an attempt's container as `docker stop` does: SIGTERM, SIGKILL after the grace.
+    /// Stops an attempt's container as `docker stop` does: SIGTERM, then SIGKILL after the grace.
     Stop {
-        /// Which attempt.
+        /// The attempt.
         attempt: AttemptKey,
-        /// From SIGTERM to SIGKILL.
+        /// The time from SIGTERM to SIGKILL.
         grace: Duration,
     },
-    /// End an attempt's container at once: its instance is gone.
+    /// Ends an attempt's container at once, because its instance is gone.
     Kill(AttemptKey),
 }
 
-/// One attempt of one job (or array child).
+/// Names one attempt of one job or array child.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AttemptKey {
     /// Job id; `<parent>:<index>` for an array child.
     pub job: String,
-    /// 1 for the first attempt.
+    /// The attempt's number, from 1.
     pub attempt: u32,
 }
 
 /// A container to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Start {
-    /// Which attempt.
+    /// The attempt.
     pub attempt: AttemptKey,
-    /// The EC2 instance it runs on.
+    /// The EC2 instance on which it runs.
     pub instance: String,
     /// The job definition's image.
     pub image: String,
@@ -108,64 +108,64 @@ pub struct Start {
     pub environment: Vec<(String, String)>,
     /// CloudWatch log stream: `<definition>/default/<id>`.
     pub log_stream: String,
-    /// ARN of its ECS task.
+    /// ARN of the attempt's ECS task.
     pub task: String,
 }
 
 impl Start {
-    /// The value of a variable: of several with one name, the last counts.
+    /// Returns the value of a variable. If several have the same name, the last one counts.
     #[must_use]
     pub fn variable(&self, name: &str) -> Option<&str> {
         self.environment.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    /// The value of a variable that holds a whole number.
+    /// Returns the value of a variable that is a whole number.
     #[must_use]
     pub fn number(&self, name: &str) -> Option<u32> {
         self.variable(name)?.parse().ok()
     }
 }
 
-/// Something due at a later time.
+/// Something that happens at a later time.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Timer {
-    /// The scheduler looks at a submitted job: SUBMITTED ends.
+    /// The scheduler looks at a submitted job, which ends the state SUBMITTED.
     Evaluate { job: usize },
-    /// A container's image has arrived.
+    /// A container's image is pulled.
     Pulled { run: RunRef, attempt: u32 },
-    /// An attempt has run for its timeout.
+    /// An attempt has reached its timeout.
     TimedOut { run: RunRef, attempt: u32 },
     /// An instance has booted.
     Booted { instance: String },
-    /// An instance has been without jobs for the idle time, if it still is since then.
+    /// An instance without jobs has reached the idle time, if it has had none since then.
     Idle { instance: String, since: Timestamp },
     /// An experiment of FIS chooses its targets.
     BeginExperiment { experiment: String },
-    /// An experiment of FIS has done all.
+    /// An experiment of FIS has done all its actions.
     EndExperiment { experiment: String },
-    /// The warning of an interruption that FIS sends.
+    /// FIS sends the notice of an interruption.
     Warn { instance: String },
-    /// The two minutes of an interruption notice are over.
+    /// The time of an interruption notice is over.
     Reclaim { instance: String },
     /// A shutting-down instance is terminated.
     Terminated { instance: String },
     /// A terminated instance disappears from DescribeInstances.
     Forgotten { instance: String },
-    /// A volume is made.
+    /// The creation of a volume ends.
     VolumeReady { volume: String },
     /// A volume disappears from DescribeVolumes.
     VolumeGone { volume: String },
-    /// An attachment's device is there.
+    /// An attachment's device is in place.
     Attached { volume: String, number: u64 },
-    /// udev looks at a disk that has appeared or disappeared.
+    /// udev updates the links to a disk that has appeared or disappeared.
     Linked { instance: String, disk: u32 },
-    /// An attachment is over.
+    /// A detachment ends.
     Detached { volume: String, number: u64 },
     /// A snapshot's blocks are copied.
     SnapshotDone { snapshot: String },
 }
 
-/// Batch, EC2 and EBS of one account in one region. See the module's documentation.
+/// The services of one account in one region. See the module's documentation.
 #[derive(Debug)]
 pub struct World {
     settings: Settings,
@@ -176,15 +176,15 @@ pub struct World {
     effects: Vec<Effect>,
     batch: Batch,
     instances: BTreeMap<String, Instance>,
-    /// Most instances that a zone has spot capacity for; a zone without an entry has no limit.
+    /// Most instances for which a zone has Spot capacity. A zone without an entry has no limit.
     zone_capacity: BTreeMap<String, u32>,
     ebs: Ebs,
     fis: fis::Fis,
-    /// Whether ECS's events about container instances are put on the bus: no function of the product takes them.
+    /// Whether ECS's events about container instances are put on the bus. No function of the product uses them.
     ecs_events: bool,
     trouble: Trouble,
     throttle: Throttle,
-    /// What lost instances had not written out.
+    /// The randomness of what lost instances had not written out.
     losses: rng::Rng,
     starts: timings::Spread,
     calls: Calls,
@@ -192,7 +192,7 @@ pub struct World {
 }
 
 impl World {
-    /// An empty account.
+    /// Makes an empty account.
     pub fn new(settings: Settings) -> Self {
         World {
             ids: Ids::new(settings.seed),
@@ -216,24 +216,24 @@ impl World {
         }
     }
 
-    /// Also tells the bus of container instances, as ECS does.
+    /// Also puts ECS's events about container instances on the bus.
     #[must_use]
     pub fn with_ecs_events(self) -> Self {
         Self { ecs_events: true, ..self }
     }
 
-    /// What the World was made with.
+    /// Returns the settings of the World.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// The World's present moment.
+    /// Returns the World's present time.
     pub fn now(&self) -> Timestamp {
         self.now
     }
 
-    /// Lets everything happen that is due by `now`. A `now` before the last one counts as the last:
-    /// the World's time does not run backwards, whatever a wall clock does.
+    /// Executes everything that is due by `now`. An earlier `now` than the last one counts as the last one, because the
+    /// World's time does not run backwards, whatever a wall clock does.
     pub fn advance(&mut self, now: Timestamp) {
         self.remember();
         while self.timers.first().is_some_and(|(at, _, _)| *at <= now) {
@@ -246,17 +246,17 @@ impl World {
         self.now = self.now.max(now);
     }
 
-    /// When [`World::advance`] next has something to do.
+    /// Returns when [`World::advance`] next has something to do.
     pub fn next_due(&self) -> Option<Timestamp> {
         self.timers.first().map(|(at, _, _)| *at)
     }
 
-    /// What the World has wanted done since the last call, in order.
+    /// Returns the effects that the World has wanted since the last call, in order.
     pub fn take_effects(&mut self) -> Vec<Effect> {
         std::mem::take(&mut self.effects)
     }
 
-    /// Limits how many instances run in a zone at once; `None` lifts the limit.
+    /// Limits how many instances run in a zone at once. `None` removes the limit.
     pub fn set_zone_capacity(&mut self, zone: &str, instances: Option<u32>, now: Timestamp) {
         self.advance(now);
         match instances {
@@ -296,7 +296,7 @@ impl World {
         self.timers.insert((at, self.next_timer, timer));
     }
 
-    /// `arn:aws:<service>:<region>:<account>:<resource>`.
+    /// Returns the ARN `arn:aws:<service>:<region>:<account>:<resource>`.
     fn arn(&self, service: &str, resource: &str) -> String {
         format!("arn:aws:{service}:{}:{}:{resource}", self.settings.region, self.settings.account)
     }

@@ -1,14 +1,13 @@
-//! What the account may have: the instance types of each zone, its default subnets, and its quotas of vCPUs.
+//! What the account can use: the instance types of each zone, its default subnets, and its quotas of vCPUs.
 
 use super::filter::Resource;
 use super::{ApiError, Filter, Selection, World, catalog};
 
-/// Sizes of a family that `family.*` stands for. A size that the family lacks on AWS does no harm here.
+/// The sizes that `family.*` matches. A size that the family does not have on AWS does no harm here.
 const SIZES: [&str; 8] = ["xlarge", "2xlarge", "4xlarge", "8xlarge", "12xlarge", "16xlarge", "24xlarge", "48xlarge"];
-/// vCPUs that an account may have where nothing else is set.
+/// The vCPUs of a quota that is not set.
 const QUOTA: f64 = 768.0;
-/// The quotas of vCPUs that are known here
-/// (<https://docs.aws.amazon.com/ec2/latest/userguide/ec2-instance-quotas.html>).
+/// The quotas of vCPUs that are emulated (<https://docs.aws.amazon.com/ec2/latest/userguide/ec2-instance-quotas.html>).
 const QUOTAS: [(&str, &str); 7] = [
     ("L-34B43A08", "All Standard (A, C, D, H, I, M, R, T, Z) Spot Instance Requests"),
     ("L-3819A6DF", "All G and VT Spot Instance Requests"),
@@ -19,12 +18,12 @@ const QUOTAS: [(&str, &str); 7] = [
     ("L-417A185B", "Running On-Demand P instances"),
 ];
 
-/// A subnet of the default VPC: each zone has one, `subnet-<zone>`.
+/// A subnet of the default VPC. Each zone has one, `subnet-<zone>`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subnet {
-    /// Such as `subnet-us-east-1a`.
+    /// The subnet's id, such as `subnet-us-east-1a`.
     pub id: String,
-    /// Its zone.
+    /// The subnet's zone.
     pub zone: String,
 }
 
@@ -52,15 +51,15 @@ impl Resource for Subnet {
 }
 
 impl World {
-    /// Whether a zone has an instance type.
+    /// Whether an instance type is offered in a zone.
     pub(super) fn is_offered(&self, instance_type: &str, zone: &str) -> bool {
         self.trouble.types_not_offered.get(instance_type).is_none_or(|zones| !zones.contains(zone))
     }
 
-    /// Instance types and the zones that have them. The patterns are names, or a family with `.*`.
+    /// Returns instance types with the zones that offer them. The patterns are names, or a family with `.*`.
     ///
     /// # Errors
-    /// `InvalidParameterValue` for any other pattern: every type that there is would be the answer.
+    /// `InvalidParameterValue` for any other pattern, because the answer would be every existing type.
     pub fn describe_offerings(&self, patterns: &[String]) -> Result<Vec<(String, String)>, ApiError> {
         let mut types: Vec<String> = Vec::new();
         for pattern in patterns {
@@ -79,7 +78,7 @@ impl World {
         Ok(pairs.filter(|(name, zone)| self.is_offered(name, zone)).collect())
     }
 
-    /// Shows the default VPC's subnets: those of these ids, all if there is none.
+    /// Describes the default VPC's subnets with these ids, or all subnets if there are no ids.
     ///
     /// # Errors
     /// `InvalidSubnetID.NotFound` for unknown ids, `InvalidParameterValue` for unknown filters.
@@ -95,10 +94,10 @@ impl World {
         Ok(chosen.into_iter().cloned().collect())
     }
 
-    /// Name and value of a quota of EC2's.
+    /// Returns name and value of one of EC2's quotas.
     ///
     /// # Errors
-    /// `NoSuchResourceException` for a code that is not known here.
+    /// `NoSuchResourceException` for a code that is not emulated.
     pub fn service_quota(&self, code: &str) -> Result<(&'static str, f64), ApiError> {
         let Some((_, name)) = QUOTAS.iter().find(|(known, _)| *known == code) else {
             let message = "The request failed because the specified service quota does not exist.".to_owned();

@@ -1,20 +1,20 @@
-//! Refusals on demand: for good, as of an action that a role may not do, and for now.
+//! Refusals on demand: permanent ones, as for an action that a role does not allow, and temporary ones.
 
 use super::{ApiError, Service, World};
 
-/// What a service says of a caller without the permission.
+/// Returns a service's error for a caller without the permission.
 fn denied(service: Service) -> ApiError {
     let message = "You are not authorized to perform this operation.".to_owned();
     let code = match service {
         Service::Ec2 => "UnauthorizedOperation",
         Service::Batch | Service::Ecs | Service::Fis | Service::Quotas => "AccessDeniedException",
     };
-    // The error has no status of its own in the models of Service Quotas and ECS, which makes it 400.
+    // The models of Service Quotas and ECS give the error no status, which makes it 400.
     let status = if matches!(service, Service::Quotas | Service::Ecs) { 400 } else { 403 };
     ApiError { code, status, message }
 }
 
-/// A refusal that passes, of each action that has one
+/// Returns a temporary refusal of an action, if it has one
 /// (<https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html>).
 fn for_now(action: &str) -> Option<ApiError> {
     let (code, message) = match action {
@@ -31,7 +31,7 @@ fn for_now(action: &str) -> Option<ApiError> {
 }
 
 impl World {
-    /// The refusal of a call before it has any effect, where one is wanted.
+    /// Returns the refusal of a call before its effect, if one is wanted.
     pub(super) fn refusal(&mut self, service: Service, action: &str) -> Option<ApiError> {
         if let Some(most_ms) = self.trouble.denied.get(action).copied() {
             let ms = self.ms_since_first(action);
@@ -52,14 +52,15 @@ impl World {
         if share > 0.0 && self.throttle.unit() < share { for_now(action) } else { None }
     }
 
-    /// Since the first call of an action that was to be refused.
+    /// Returns the milliseconds since the first call of an action that had to be refused.
     fn ms_since_first(&mut self, action: &str) -> u64 {
         let since = *self.calls.refused_since.entry(action.to_owned()).or_insert(self.now);
         u64::try_from(self.now.duration_since(since).as_millis()).unwrap_or(0)
     }
 
-    /// A policy that names a resource's tags cannot match one that is gone. No document says whether EC2 looks for the
-    /// resource or asks IAM first.
+    /// Replaces the error for a resource that is gone by a denial, if that is wanted, because a policy with a condition
+    /// on a resource's tags cannot match it. No document says whether EC2 first looks for the resource or first asks
+    /// IAM.
     pub(super) fn found_or_denied(&self, service: Service, action: &str, error: ApiError) -> ApiError {
         let is_gone = service == Service::Ec2 && error.code.ends_with(".NotFound") && !action.starts_with("Describe");
         if is_gone && self.trouble.gone_is_denied { denied(service) } else { error }

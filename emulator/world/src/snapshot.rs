@@ -1,4 +1,4 @@
-//! The World at a glance, for people and tests: `GET /_emulator/state`.
+//! An overview of the World for people and tests: `GET /_emulator/state`.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::World;
 
 impl World {
-    /// Instances, counts by zone and state, jobs by status (array children one by one, parents
-    /// apart), waiting jobs by queue, volumes and snapshots that exist, and API calls by action.
+    /// Returns instances, counts by zone and state, jobs by status (array children counted one by one, parents
+    /// separately), waiting jobs by queue, existing volumes and snapshots, and API calls by action.
     pub fn snapshot(&self) -> Value {
         let mut zones: BTreeMap<&str, BTreeMap<&str, usize>> = BTreeMap::new();
         for zone in &self.settings.zones {

@@ -1,5 +1,3 @@
-//! How long things take.
-
 use std::time::Duration;
 
 const MIB: u64 = 1 << 20;
@@ -7,40 +5,40 @@ const MIB: u64 = 1 << 20;
 /// How long things take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timings {
-    /// An instance, from the request until it runs jobs: the fastest one.
+    /// Shortest time from the request of an instance until it runs jobs.
     pub boot: Duration,
-    /// How much longer the slowest boot takes. The others lie evenly in between.
+    /// How much longer the slowest boot takes. The others are evenly spread between.
     pub boot_spread: Duration,
-    /// Pulling an image, once per image and instance: the fastest one.
+    /// Shortest time to pull an image, once for each image and instance.
     pub image_pull: Duration,
-    /// How much longer the slowest pull takes. The others lie evenly in between.
+    /// How much longer the slowest pull takes. The others are evenly spread between.
     pub image_pull_spread: Duration,
     /// How long an instance without jobs is kept.
     pub idle: Duration,
-    /// From an interruption's warning to the instance's end, where FIS interrupts it.
+    /// From an interruption notice to the instance's end, if FIS interrupts it.
     pub notice: Duration,
     /// From StartExperiment until FIS has chosen its targets and begins.
     pub experiment_start: Duration,
     /// From SIGTERM to SIGKILL for a container that is stopped (30 s for the ECS agent).
     pub stop_grace: Duration,
-    /// A volume, from the request until it is available.
+    /// From the request of a volume until it is available.
     pub create_volume: Duration,
-    /// A volume, from the request until it is gone.
+    /// From the request of a volume's deletion until it is gone.
     pub delete_volume: Duration,
     /// From the request until a device is attached.
     pub attach: Duration,
     /// From the request, or the unmount, until a device is detached.
     pub detach: Duration,
-    /// A snapshot without changed bytes.
+    /// The time of a snapshot without changed bytes.
     pub snapshot_base: Duration,
-    /// How fast changed bytes get into a snapshot.
+    /// How many changed bytes a snapshot copies per second.
     pub snapshot_bytes_per_second: u64,
-    /// How fast a volume made from a snapshot loads its bytes, unless a rate is asked for.
+    /// How many bytes per second a volume from a snapshot loads, unless a rate was requested.
     pub initialization_bytes_per_second: u64,
 }
 
 impl Default for Timings {
-    /// For the local stack: a workspace moves to another zone within a second.
+    /// Returns the timings of the local stack, with which a workspace moves to another zone within a second.
     fn default() -> Self {
         Timings {
             boot: Duration::from_secs(1),
@@ -48,7 +46,8 @@ impl Default for Timings {
             image_pull: Duration::from_millis(500),
             image_pull_spread: Duration::ZERO,
             idle: Duration::from_secs(5),
-            // As the demo's reclaims have it: nobody waits two minutes for a training of seconds.
+            // The demo's interruptions have the same notice, because two minutes are too long for a training of
+            // seconds.
             notice: Duration::from_secs(2),
             experiment_start: Duration::from_millis(200),
             stop_grace: Duration::from_secs(30),
@@ -64,48 +63,48 @@ impl Default for Timings {
 }
 
 impl Timings {
-    /// Boots and pulls as uneven as on AWS, at the local stack's minute of a second: an instance boots for one to six of
-    /// them, and an image arrives after half a minute to ten and a half. AWS publishes neither.
+    /// Makes boots and pulls as uneven as on AWS, with a second of the local stack for each minute. An instance boots
+    /// for one to six seconds, and an image is pulled in half a second to ten and a half. AWS publishes neither.
     #[must_use]
     pub fn with_slow_starts(self) -> Self {
         Timings { boot_spread: Duration::from_secs(5), image_pull_spread: Duration::from_secs(10), ..self }
     }
 
-    /// For the simulation: orders of magnitude as on AWS. No service level is published for any of
-    /// them, so each is on the slow side of what its source says.
+    /// Returns the timings of the simulation, with AWS's orders of magnitude. AWS publishes no service level for any of
+    /// them, so each is on the slow side of its source.
     pub fn realistic() -> Self {
         Timings {
-            // A GPU AMI until its ECS agent has registered.
+            // A GPU AMI takes this long until its ECS agent has registered.
             boot: Duration::from_secs(90),
             boot_spread: Duration::ZERO,
-            // 5 GB (the size of pytorch's CUDA images) at about 60 MB/s, download and unpacking.
+            // An image has 5 GB (the size of pytorch's CUDA images), and download and unpacking run at about 60 MB/s.
             image_pull: Duration::from_secs(80),
             image_pull_spread: Duration::ZERO,
-            // Batch keeps an idle instance for some minutes, so that the next job finds it warm.
+            // Batch keeps an idle instance for some minutes for the next job.
             idle: Duration::from_secs(300),
-            // EC2 user guide, "Spot Instance interruption notices".
+            // The source is the EC2 user guide, "Spot Instance interruption notices".
             notice: Duration::from_secs(120),
-            // Reported: `initiating` at first, and `running` ten seconds later (fact 33).
+            // Users have reported `initiating` at first, and `running` ten seconds later (fact 33).
             experiment_start: Duration::from_secs(10),
-            // ECS_CONTAINER_STOP_TIMEOUT's default.
+            // This is the default of ECS_CONTAINER_STOP_TIMEOUT.
             stop_grace: Duration::from_secs(30),
             create_volume: Duration::from_secs(5),
             delete_volume: Duration::from_secs(5),
             attach: Duration::from_secs(5),
             detach: Duration::from_secs(8),
-            // Even a snapshot without changes passes through S3's bookkeeping.
+            // Even a snapshot without changes takes some time.
             snapshot_base: Duration::from_secs(45),
-            // gp3's baseline of 125 MiB/s (EBS user guide, "General Purpose SSD volumes"), shared
-            // with the training's own reads and writes.
+            // gp3's baseline is 125 MiB/s (EBS user guide, "General Purpose SSD volumes"), which is shared with the
+            // training's own reads and writes.
             snapshot_bytes_per_second: 60 * MIB,
-            // About 9 MB/s have been reported for one reader on first touch; training has a few readers.
+            // Users have reported about 9 MB/s for one reader on first touch, and a training has a few readers.
             // VolumeInitializationRate buys 100 to 300 MiB/s (fact 25).
             initialization_bytes_per_second: 20 * MIB,
         }
     }
 }
 
-/// How long the boots and pulls of a World take, one after the other.
+/// The sequence of boot and pull times of a World.
 #[derive(Debug, Default)]
 pub(super) struct Spread {
     boots: u32,
@@ -122,8 +121,8 @@ impl Spread {
     }
 }
 
-/// A share from 0 to 1. Multiples of the golden ratio lie evenly in there, however many there are: no seed makes all of
-/// them alike.
+/// Returns a share from 0 to 1. Multiples of the golden ratio are evenly spread, however many there are, so no seed
+/// makes all of them similar.
 fn next(count: &mut u32) -> f64 {
     const GOLDEN: f64 = 0.618_033_988_749_895;
     *count = count.wrapping_add(1);

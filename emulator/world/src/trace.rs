@@ -1,13 +1,13 @@
-//! Recorded spot availability: a folder with one JSON file per zone.
+//! Recorded Spot availability: a folder with one JSON file per zone.
 //!
 //! ```json
 //! {"zone": "us-east-1a", "gap_seconds": 195, "start_time": "2023-02-21T07:13:40", "available": "110…",
 //!  "spot_price": [[0, 1.44], [37, 1.45]]}
 //! ```
-//! One character of `available` per tick of `gap_seconds`: `1` where a spot instance could be had. All
-//! zones begin at the same time and have the same ticks. `spot_price` may be absent: the first tick and
-//! USD per hour of each run of equal prices. Other fields are tolerated. This is the form of the traces of
-//! skypilot-org/spot-traces once cut into windows.
+//! `available` has one character per tick of `gap_seconds`: `1` if a Spot instance was available. All zones begin at
+//! the same time and have the same ticks. `spot_price` may be absent. It has the first tick and the USD per hour of
+//! each run of equal prices. Other fields are ignored. The traces of skypilot-org/spot-traces have this form after they
+//! are cut into windows.
 
 mod price;
 
@@ -25,11 +25,11 @@ use price::Prices;
 pub struct Trace {
     tick: Duration,
     ticks: usize,
-    /// By zone name.
+    /// The zones, ordered by name.
     zones: Vec<Zone>,
 }
 
-/// One zone's record.
+/// The record of one zone.
 #[derive(Debug, Clone, PartialEq)]
 struct Zone {
     name: String,
@@ -38,42 +38,42 @@ struct Zone {
     prices: Prices,
 }
 
-/// A zone gains or loses its spot capacity.
+/// A change of a zone's Spot capacity.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// Since the start of the trace, by the scaled clock.
+    /// The time since the start of the trace, on the scaled clock.
     pub at: Duration,
-    /// Which zone.
+    /// The zone's name.
     pub zone: String,
     /// Whether there is capacity from now on.
     pub available: bool,
 }
 
-/// Why a folder is no trace.
+/// Why a folder is not a trace.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
     /// The folder or a file cannot be read.
     #[error("cannot read the spot trace {}", path.display())]
     Read {
-        /// Which.
+        /// The folder or file.
         path: PathBuf,
-        /// Why.
+        /// The error.
         #[source]
         source: io::Error,
     },
-    /// A file is not JSON of the right form.
+    /// A file is not JSON of the expected form.
     #[error("{} is no spot trace of one zone: see the fields that the others have", path.display())]
     Form {
-        /// Which.
+        /// The file.
         path: PathBuf,
         /// What is wrong, and where.
         #[source]
         source: serde_json::Error,
     },
-    /// A file's contents make no sense, or none together with the others.
+    /// A file's content is invalid, or contradicts that of the others.
     #[error("{}: {problem}", path.display())]
     Contents {
-        /// Which.
+        /// The file.
         path: PathBuf,
         /// What is wrong, and how to correct it.
         problem: String,
@@ -114,30 +114,30 @@ impl Trace {
         combine(folder, &files)
     }
 
-    /// The zones' names, in order.
+    /// Returns the zones' names, in order.
     pub fn zones(&self) -> impl Iterator<Item = &str> {
         self.zones.iter().map(|zone| zone.name.as_str())
     }
 
-    /// How long the trace is, by its own clock.
+    /// Returns how long the trace is on its own clock.
     pub fn duration(&self) -> Duration {
         self.tick.saturating_mul(u32::try_from(self.ticks).unwrap_or(u32::MAX))
     }
 
-    /// Whether a zone has capacity at a time of the trace's own clock; `None` beyond its end, or for
-    /// an unknown zone.
+    /// Whether a zone has capacity at a time of the trace's own clock; `None` after its end, or for an unknown zone.
     pub fn is_available(&self, zone: &str, at: Duration) -> Option<bool> {
         let tick = at.as_nanos() / self.tick.as_nanos();
         self.zone(zone)?.open.get(usize::try_from(tick).ok()?).copied()
     }
 
-    /// What an instance costs in USD that runs in a zone between two times of the trace's own clock; beyond the
-    /// end the last price holds. `None` for an unknown zone, and where no price was recorded.
+    /// Returns the cost in USD of an instance that runs in a zone between two times of the trace's own clock. After the
+    /// end the last price holds. It is `None` for an unknown zone, and if no price was recorded.
     pub fn dollars(&self, zone: &str, from: Duration, until: Duration) -> Option<f64> {
         self.zone(zone)?.prices.dollars(self.tick, from, until)
     }
 
-    /// A zone's prices: from when on, by the trace's own clock, and USD per hour. Empty where none was recorded.
+    /// Returns a zone's prices: the time on the trace's own clock from which each holds, and USD per hour. It is empty
+    /// if none was recorded.
     pub fn prices(&self, zone: &str) -> impl Iterator<Item = (Duration, f64)> {
         self.zone(zone).into_iter().flat_map(|zone| zone.prices.since(self.tick))
     }
@@ -146,9 +146,9 @@ impl Trace {
         self.zones.iter().find(|zone| zone.name == name)
     }
 
-    /// The changes in order of time, zones at the same time by name; each zone's first state counts as
-    /// a change. `speed` is how much faster than recorded they come: with 195, a tick of 195 s takes one
-    /// second. A speed that is not above zero leaves all at the start.
+    /// Returns the changes in the order of time; at the same time zones are ordered by name. Each zone's first state
+    /// counts as a change. `speed` is how much faster than recorded they come: with 195, a tick of 195 s takes one
+    /// second. With a speed that is not above zero all come at the start.
     pub fn changes(&self, speed: f64) -> impl Iterator<Item = Change> {
         (0..self.ticks).flat_map(move |tick| {
             let at = self.tick.as_secs_f64() * tick as f64 / speed;
@@ -227,12 +227,12 @@ mod tests {
         let trace = read(&[("b", "no json"), ("b.json", &zone("b", "0110")), ("a.json", &zone("a", "1110"))]).unwrap();
         assert_eq!(trace.zones().collect::<Vec<_>>(), ["a", "b"]);
         assert_eq!(trace.duration(), Duration::from_secs(780));
-        let told = |speed| {
+        let times = |speed| {
             let changes = trace.changes(speed);
             changes.map(|c| format!("{:?} {} {}", c.at, c.zone, c.available)).collect::<Vec<_>>()
         };
-        assert_eq!(told(195.0), ["0ns a true", "0ns b false", "1s b true", "3s a false", "3s b false"]);
-        assert_eq!(told(1.0)[2], "195s b true");
+        assert_eq!(times(195.0), ["0ns a true", "0ns b false", "1s b true", "3s a false", "3s b false"]);
+        assert_eq!(times(1.0)[2], "195s b true");
         let at = |seconds| trace.is_available("b", Duration::from_secs(seconds));
         assert_eq!([at(194), at(195), at(779), at(780)], [Some(false), Some(true), Some(false), None]);
         assert_eq!(trace.is_available("c", Duration::ZERO), None);
@@ -247,7 +247,7 @@ mod tests {
             found.map(|usd| (usd * 1e9).round() / 1e9)
         };
         assert_eq!(dollars("a", 0, 360), Some(0.1), "an hour costs 1 USD");
-        // 90 s until tick 2 at 390 s, then 110 s.
+        // The time is 90 s until tick 2 at 390 s, and 110 s after that.
         assert_eq!(dollars("a", 300, 500), Some(0.025 + 0.11));
         assert_eq!(dollars("a", 1000, 4600), Some(3.6), "the last price holds beyond the end");
         assert_eq!(dollars("a", 500, 500), Some(0.0));
@@ -273,8 +273,8 @@ mod tests {
         for (files, wanted) in cases {
             let error = read(files).unwrap_err();
             let cause = error.source().map(ToString::to_string).unwrap_or_default();
-            let told = format!("{error}: {cause}");
-            assert!(told.contains(wanted), "{told}");
+            let message = format!("{error}: {cause}");
+            assert!(message.contains(wanted), "{message}");
         }
         let missing = Trace::read(Path::new("no/such/folder")).unwrap_err();
         assert_eq!(missing.to_string(), "cannot read the spot trace no/such/folder");

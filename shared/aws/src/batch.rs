@@ -1,4 +1,4 @@
-//! Batch's calls: fields of requests and answers.
+//! Batch's calls over its SDK: it maps the fields of requests and answers.
 
 mod definition;
 mod detail;
@@ -24,7 +24,7 @@ use super::call_error::call_error;
 use super::fields::{next, number, some};
 use super::lazy::{Lazy, lazy};
 
-/// Batch by its SDK.
+/// The calls to Batch over its SDK.
 #[derive(Debug)]
 pub(super) struct BatchSdk(Lazy<Client>);
 
@@ -35,7 +35,7 @@ impl BatchSdk {
 }
 
 impl Batch for BatchSdk {
-    /// Without the SDK's own retries: a call that timed out may have taken effect.
+    /// The SDK's own retries are off, because a call that timed out may have taken effect.
     async fn submit_job(&self, wanted: SubmitJob) -> Result<String, CallError> {
         let once = Builder::new().retry_config(RetryConfig::disabled());
         let pair = |(name, value)| KeyValuePair::builder().name(name).value(value).build();

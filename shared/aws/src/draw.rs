@@ -1,4 +1,4 @@
-//! Secrets.
+//! The source of secrets.
 
 use std::io;
 

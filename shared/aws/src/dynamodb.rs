@@ -1,21 +1,21 @@
-//! Stored state in one DynamoDB table.
+//! The stored state in one DynamoDB table.
 //!
 //! | pk | sk | what |
 //! |---|---|---|
 //! | `SWEEP#<id>` | `META` | the sweep |
 //! | `SWEEP#<id>` | `TRIAL#<index, 6 digits>` | a trial, from its first event on |
-//! | `SWEEP#<id>` | `PEER#<index, 6 digits>` | what the decisions about other trials need of a trial: rungs, parameters, end |
+//! | `SWEEP#<id>` | `PEER#<index, 6 digits>` | a trial for decisions about others: rungs, parameters, end |
 //! | `SWEEP#<id>` | `RESERVED#<key>` | a parameter set that a claim is about to take |
 //! | `SWEEP#<id>` | `LOG#<META or index>#<version>` | a page of its history: audit entries, to that version |
 //! | `RES#<i-…, vol-… or snap-…>` | `TRIAL#<sweep>#<index>` | pointer: the resource belongs to that trial |
 //!
-//! A record holds the newest entries of its own history, so that a change and its audit entry are one write.
-//! Older entries are in pages, which have a prefix of their own: reading all trials does not read their history.
-//! `open`/`sk` is the sparse index over open work, in [`SHARDS`] shards; records that are done
-//! move to its partition [`CLOSED`] (sweeps, for listing) or leave it (trials). A due time is in
-//! its entries, not in their keys: a new key is two writes
-//! (<https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/GSI.html#GSI.ThroughputConsiderations.Writes>), and
-//! due times move often. So a tick reads all entries, some 60 of them for a read unit.
+//! A record holds the newest entries of its own history, so that a change and its audit entry are one write. Older
+//! entries are in pages, which have their own prefix, so that reading all trials does not read their history.
+//! `open`/`sk` is the sparse index of open work, in [`SHARDS`] shards. Sweeps that are done move to its partition
+//! [`CLOSED`], for listing, and trials that are done leave it. A due time is in its entries and not in their keys,
+//! because a new key is two writes
+//! (<https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/GSI.html#GSI.ThroughputConsiderations.Writes>),
+//! and due times move often. So `reconcile` reads all entries, some 60 of them for a read unit.
 
 mod history;
 mod rows;
@@ -49,15 +49,15 @@ use spotsweep_records::workspace::{LONGEST_KEPT_DAYS, TrialRef};
 
 pub(super) use rows::{CLOSED, INDEX, META, SHARDS, field, partition, text, trial_key};
 
-/// Overdue records that one tick takes; the next tick takes the rest.
+/// How many overdue records one run of `reconcile` takes. The next run takes the rest.
 const OVERDUE_A_TICK: usize = 4000;
 
-/// The attribute by which a put knows itself again.
+/// The attribute that distinguishes one put of a record from all others.
 const MARK: &str = "mark";
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The store behind the functions.
+/// The store that the functions use.
 #[derive(Debug, Clone)]
 pub struct DynamoStore {
     pub(super) client: Client,
@@ -66,7 +66,7 @@ pub struct DynamoStore {
 }
 
 impl DynamoStore {
-    /// A store in `table`; what is done is kept for `retention_days` (DynamoDB's TTL deletes it).
+    /// Makes a store in `table`. DynamoDB's TTL deletes finished records and audit entries after `retention_days`.
     pub fn new(config: &SdkConfig, table: String, retention_days: u32) -> Self {
         Self { client: Client::new(config), table, retention_days }
     }
@@ -96,7 +96,7 @@ impl DynamoStore {
         self.query(partition(sweep), TRIAL.to_owned(), Some(rows::RECORD), rows::record).await
     }
 
-    /// Those trials of a page that have a record.
+    /// Returns those trials of a page that have a record.
     pub(super) async fn page(&self, sweep: &SweepId, indexes: Range<u32>) -> Result<Vec<Trial>, BoxError> {
         if indexes.is_empty() {
             return Ok(Vec::new());
@@ -115,10 +115,11 @@ impl DynamoStore {
         collected(query, rows::record).await
     }
 
-    /// Audit entries of a trial, or of the sweep itself.
+    /// Returns the audit entries of a trial, or of the sweep itself.
     pub(super) async fn history(&self, sweep: &SweepId, index: Option<u32>) -> Result<History, BoxError> {
         let sk = index.map_or_else(|| META.to_owned(), trial_key);
-        // The record before the pages: what moves from the one to the others meanwhile is found twice, not never.
+        // The record is read before the pages, so that an entry that moves from it to a page meanwhile is found twice
+        // rather than never.
         let held = self.row(sweep, sk.clone()).await?;
         let mut entries = held.map_or_else(|| Ok(History::new()), |row| history::entries(&row))?;
         for page in self.query(partition(sweep), history::prefix(&sk), None, |row| history::entries(&row)).await? {
@@ -127,14 +128,15 @@ impl DynamoStore {
         Ok(entries)
     }
 
-    /// Strongly consistent, because a pointer may have been written a moment ago: a reclaim can follow the attachment
-    /// at once. For a resource of somebody else's this is the one read that its event costs.
+    /// Returns the trials that a resource belongs to. The read is strongly consistent, because the pointer may be new:
+    /// a reclaim can follow the attachment at once. This read is all that an event about a resource of others costs.
     async fn referring(&self, resource: &str) -> Result<Vec<TrialRef>, BoxError> {
         let pointed = |row: Row| rows::pointed(&row).ok_or_else(|| "a pointer to no trial".into());
         self.query(rows::resource_partition(resource), TRIAL.to_owned(), None, pointed).await
     }
 
-    /// Everything of a partition whose sort key has the prefix, in the order of the keys; or one attribute of it.
+    /// Returns the rows of a partition whose sort key has the prefix, in the order of the keys, or one attribute of
+    /// each.
     async fn query<T>(
         &self,
         pk: String,
@@ -144,14 +146,14 @@ impl DynamoStore {
     ) -> Result<Vec<T>, BoxError> {
         let query = self.of_partition(pk, prefix).consistent_read(true);
         let query = match attribute {
-            // By a name of the query's own, as DynamoDB reserves many words.
+            // The query uses a placeholder for the attribute's name, because DynamoDB reserves many words.
             Some(name) => query.projection_expression("#only").expression_attribute_names("#only", name),
             None => query,
         };
         collected(query, read).await
     }
 
-    /// What a partition has whose sort key has the prefix.
+    /// Makes the query for the rows of a partition whose sort key has the prefix.
     fn of_partition(&self, pk: String, prefix: String) -> QueryFluentBuilder {
         self.client
             .query()
@@ -161,7 +163,7 @@ impl DynamoStore {
             .expression_attribute_values(":prefix", text(prefix))
     }
 
-    /// Puts what others need of a trial, as of a version of its record, unless a later one has put its own.
+    /// Puts the row about a trial for decisions about others, unless a row of a later version of the record is there.
     async fn put_peer(&self, row: Row, version: u64) -> Result<(), CommitError> {
         let request = self.client.put_item().table_name(&self.table).set_item(Some(row));
         let put = request
@@ -173,12 +175,12 @@ impl DynamoStore {
         }
     }
 
-    /// Reserves something, unless another one has it.
+    /// Reserves something, unless another owner has reserved it.
     async fn reserve(&self, sweep: &SweepId, reservation: &Reservation, now: Timestamp) -> Result<(), CommitError> {
         let until = now.checked_add(RESERVED).unwrap_or(now);
         let row = rows::reservation_row(sweep, reservation, until);
         let request = self.client.put_item().table_name(&self.table).set_item(Some(row));
-        // By names of the request's own, as DynamoDB reserves many words.
+        // The request uses placeholders for the attributes' names, because DynamoDB reserves many words.
         let put = request
             .condition_expression("attribute_not_exists(pk) OR #owner = :owner OR #until < :now")
             .expression_attribute_names("#owner", "owner")
@@ -188,7 +190,7 @@ impl DynamoStore {
         conditional(put.send().await)
     }
 
-    /// Records past their due time, those that have been due for the longest first, and since when the first is.
+    /// Returns the records past their due time, those with the earliest due time first, and that earliest due time.
     async fn overdue(&self, now: Timestamp) -> Result<View, BoxError> {
         let mut found = Vec::new();
         for shard in 0..SHARDS {
@@ -215,14 +217,14 @@ impl DynamoStore {
         Ok(View { overdue, oldest_due, ..View::default() })
     }
 
-    /// Puts a row that says the same whoever puts it, however often.
+    /// Puts a row that has the same content whenever it is put.
     async fn put(&self, row: Row) -> Result<(), CommitError> {
         let request = self.client.put_item().table_name(&self.table).set_item(Some(row));
         request.send().await.map(drop).map_err(|error| CommitError::Failed(error.into()))
     }
 
-    /// Puts a record, if the version that is stored is the one before. The SDK repeats a put whose answer is lost: by
-    /// the mark, which no other put has, the second one finds that it was the first.
+    /// Puts a record if the stored version is the one before. The SDK repeats a put whose answer is lost. No other put
+    /// has its mark, so the repeated one finds by the mark that the first one took effect.
     async fn put_record(&self, row: Row, before: u64, mark: AttributeValue) -> Result<(), CommitError> {
         let request = self.client.put_item().table_name(&self.table).set_item(Some(row));
         let request = match before {
@@ -234,13 +236,13 @@ impl DynamoStore {
         conditional(request.expression_attribute_values(":mark", mark).send().await)
     }
 
-    /// Nothing goes while something is kept that it leads to.
+    /// Returns when a row expires. Nothing expires while a kept snapshot may need it.
     fn expires(&self, now: Timestamp) -> AttributeValue {
         let days = i64::from(self.retention_days).max(LONGEST_KEPT_DAYS);
         number(now.as_second().saturating_add(days * 86_400))
     }
 
-    /// What one change writes.
+    /// Returns the rows that one change writes.
     fn writes(&self, view: &View, change: &Change, audit: &Audit) -> Result<Writes, BoxError> {
         let before = view.version_of(&change.record);
         let expires = self.expires(audit.at);
@@ -258,17 +260,17 @@ impl DynamoStore {
     }
 }
 
-/// What one change writes, in this order: until the record is written, nobody reads what is ahead of it as more than
-/// was true before.
+/// The rows that one change writes, in this order. Until the record is written, the rows ahead of it do not change what
+/// is read of the record.
 struct Writes {
-    /// Its history's last page, where that is full, and pointers from what it has newly got.
+    /// The last page of the history, if it is full, and pointers from the record's new resources.
     ahead: Vec<Row>,
     record: Row,
-    /// The version that the record has before.
+    /// The version of the stored record before the change.
     before: u64,
-    /// Two puts of the record never have the same.
+    /// The mark, which no other put of the record has.
     mark: AttributeValue,
-    /// The entries of its history that the record has from then on.
+    /// The audit entries that are stored in the record after the change.
     recent: History,
 }
 
@@ -295,7 +297,7 @@ impl Store for DynamoStore {
         })
     }
 
-    /// Not strongly consistent, which is half the price: what is missed counts in the next decision.
+    /// The read is not strongly consistent, which costs half. A row that it misses counts in the next decision.
     async fn peers(&self, sweep: &SweepId) -> Result<BTreeMap<u32, Peer>, BoxError> {
         let query = self.of_partition(partition(sweep), rows::PEER.to_owned());
         let rows = collected(query.consistent_read(false), |row| rows::peer(&row)).await?;
@@ -326,7 +328,7 @@ impl Telemetry for DynamoStore {
     }
 }
 
-/// All pages of a query, in order.
+/// Reads all pages of a query, in order.
 async fn collected<T>(
     query: QueryFluentBuilder,
     read: impl Fn(Row) -> Result<T, BoxError>,
@@ -339,7 +341,7 @@ async fn collected<T>(
     Ok(found)
 }
 
-/// A put whose condition does not hold is a conflict.
+/// Treats a put whose condition does not hold as a conflict.
 fn conditional<T>(put: Result<T, SdkError<PutItemError>>) -> Result<(), CommitError> {
     match put {
         Ok(_) => Ok(()),
@@ -350,7 +352,7 @@ fn conditional<T>(put: Result<T, SdkError<PutItemError>>) -> Result<(), CommitEr
     }
 }
 
-/// Two are never alike, neither in one process nor in two.
+/// Returns a random number, which differs between two calls and between two processes.
 #[expect(clippy::disallowed_types, reason = "nothing is decided by it")]
 fn mark() -> u64 {
     std::hash::RandomState::new().build_hasher().finish()

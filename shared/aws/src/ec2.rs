@@ -1,4 +1,4 @@
-//! EC2's calls: fields of requests and answers.
+//! EC2's calls over its SDK: it maps the fields of requests and answers.
 
 mod answer;
 
@@ -19,13 +19,13 @@ use super::call_error::call_error;
 use super::fields::{next, number, some};
 use super::lazy::{Lazy, lazy};
 
-/// A client that shares the configuration's HTTP client.
+/// Makes a client that shares the configuration's HTTP client.
 fn client(config: &SdkConfig) -> Client {
     let retry = config.retry_config().cloned().unwrap_or_else(RetryConfig::standard).with_max_attempts(EC2_TRIES);
     Client::from_conf(Builder::from(config).retry_config(retry).build())
 }
 
-/// EC2 by its SDK.
+/// The calls to EC2 over its SDK.
 #[derive(Debug)]
 pub(super) struct Ec2Sdk(Lazy<Client>);
 
@@ -77,7 +77,7 @@ impl Ec2 for Ec2Sdk {
         Ok(())
     }
 
-    /// Without the SDK's own retries: a call that timed out may have taken effect.
+    /// The SDK's own retries are off, because a call that timed out may have taken effect.
     async fn create_snapshot(&self, wanted: CreateSnapshot) -> Result<Snapshot, CallError> {
         let once = Builder::new().retry_config(RetryConfig::disabled());
         let request = self.0.create_snapshot().volume_id(wanted.volume).description(wanted.description);
@@ -104,7 +104,7 @@ impl Ec2 for Ec2Sdk {
     }
 
     async fn describe_instance_status(&self, instance: String) -> Result<Vec<InstanceStatus>, CallError> {
-        // Without `IncludeAllInstances` EC2 shows running instances only.
+        // Without `IncludeAllInstances` EC2 describes only running instances.
         let request = self.0.describe_instance_status().instance_ids(instance).include_all_instances(true);
         let found = request.send().await.map_err(call_error)?;
         Ok(found.instance_statuses().iter().map(answer::instance_status).collect())

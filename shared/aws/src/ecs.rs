@@ -1,4 +1,4 @@
-//! ECS's calls: fields of requests and answers.
+//! ECS's calls over its SDK: it maps the fields of requests and answers.
 
 use aws_config::SdkConfig;
 use aws_sdk_ecs::Client;
@@ -8,7 +8,7 @@ use spotsweep_control_plane::calls::{CallError, ContainerInstance, Ecs, InCluste
 use super::call_error::call_error;
 use super::lazy::{Lazy, lazy};
 
-/// ECS by its SDK.
+/// The calls to ECS over its SDK.
 #[derive(Debug)]
 pub(super) struct EcsSdk(Lazy<Client>);
 

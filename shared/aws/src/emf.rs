@@ -1,4 +1,4 @@
-//! CloudWatch's embedded metric format: a log line that CloudWatch Logs takes figures from. It needs no permission, no
+//! CloudWatch's embedded metric format: a log line from which CloudWatch Logs takes metrics. It needs no permission, no
 //! call and no waiting.
 //! <https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html>
 
@@ -10,19 +10,19 @@ use serde_json::{Map, Value, json};
 use spotsweep_control_plane::input::{About, Subject};
 use spotsweep_control_plane::metrics::Metric;
 
-/// The namespace of `infra/operations.yaml`.
+/// The namespace that `infra/operations.yaml` uses.
 const NAMESPACE: &str = "spotsweep";
 
-/// Writes figures to standard output, which is what Lambda hands to CloudWatch Logs.
+/// Writes metrics to standard output, which Lambda sends to CloudWatch Logs.
 pub(super) fn publish(table: &str, about: &About, metrics: &[Metric], now: Timestamp) {
     let line = format!("{}\n", document(table, about, metrics, now));
-    // Not through `tracing`: its lines have a form of their own. Where nobody reads standard output, nobody
-    // reads logs either, and figures must not stop the work.
+    // The line is not written through `tracing`, whose lines have another form. An error is ignored, because metrics
+    // must not stop the work, and without standard output the logs are lost too.
     let _ = std::io::stdout().lock().write_all(line.as_bytes());
 }
 
-/// One dimension, the table: it tells deployments of an account apart. Sweep and trial are for reading only, as a
-/// metric for each would be billed for each.
+/// Returns the document. Its only dimension is the table, which distinguishes the deployments of an account. Sweep and
+/// trial are only properties, because a metric for each of them would be billed separately.
 fn document(table: &str, about: &About, metrics: &[Metric], now: Timestamp) -> Value {
     let definitions: Vec<Value> =
         metrics.iter().map(|metric| json!({ "Name": metric.name.as_str(), "Unit": metric.name.unit() })).collect();

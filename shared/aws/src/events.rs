@@ -1,4 +1,4 @@
-//! EventBridge's calls: fields of requests and answers.
+//! EventBridge's calls over its SDK: it maps the fields of requests and answers.
 
 use aws_config::SdkConfig;
 use aws_sdk_eventbridge::Client;
@@ -8,7 +8,7 @@ use spotsweep_control_plane::calls::{CallError, EventBridge, EventEntry};
 use super::call_error::call_error;
 use super::lazy::{Lazy, lazy};
 
-/// EventBridge by its SDK.
+/// The calls to EventBridge over its SDK.
 #[derive(Debug)]
 pub(super) struct EventBridgeSdk(Lazy<Client>);
 

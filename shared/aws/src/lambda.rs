@@ -1,8 +1,8 @@
-//! The SDKs' configuration in a function, from what Lambda puts into its environment
+//! The SDKs' configuration in a function, from the environment variables that Lambda sets
 //! (<https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html>).
 //!
-//! Not the SDKs' default chain: it looks for profiles, metadata services and single sign-on, of which a function has
-//! none, and costs every binary their clients.
+//! The SDKs' default chain is not used. It looks for profiles, metadata services and single sign-on, which a function
+//! does not have, and adds their clients to every binary.
 
 use std::time::Duration;
 
@@ -13,16 +13,17 @@ use aws_types::service_config::{LoadServiceConfig, ServiceConfigKey};
 
 use super::{behavior, http_client};
 
-/// As in the SDKs' defaults.
+/// The SDKs' default connect timeout.
 const CONNECT: Duration = Duration::from_millis(3100);
 
-/// A variable of the environment.
+/// Reads a variable of the environment.
 pub(super) type Variable = fn(&str) -> Option<String>;
 
-/// One configuration for every client of a function.
+/// Returns one configuration for all clients of a function.
 pub(super) fn config(variable: Variable) -> Result<SdkConfig, String> {
     let wanted = |name| variable(name).ok_or_else(|| format!("{name} is not set; Lambda sets it"));
-    // Fixed for as long as the process lives: Lambda starts another one with the next credentials.
+    // The credentials are the same for the life of the process, because Lambda starts another process with the next
+    // ones.
     let credentials = Credentials::new(
         wanted("AWS_ACCESS_KEY_ID")?,
         wanted("AWS_SECRET_ACCESS_KEY")?,
@@ -40,8 +41,8 @@ pub(super) fn config(variable: Variable) -> Result<SdkConfig, String> {
         .build())
 }
 
-/// `AWS_ENDPOINT_URL_EC2`, `AWS_ENDPOINT_URL`: how the local stack is reached
-/// (<https://docs.aws.amazon.com/sdkref/latest/guide/feature-ss-endpoints.html>).
+/// The endpoints from `AWS_ENDPOINT_URL_EC2` and the like, or from `AWS_ENDPOINT_URL`. The functions reach the local
+/// stack by them (<https://docs.aws.amazon.com/sdkref/latest/guide/feature-ss-endpoints.html>).
 #[derive(Debug)]
 struct Endpoints(Variable);
 

@@ -1,7 +1,7 @@
-//! The only users of the AWS SDKs in the control plane: the store in DynamoDB, the calls of commands on S3, Batch, EC2,
-//! ECS and EventBridge, and the reader behind the command line. Nothing is decided here.
+//! The only users of the AWS SDKs in the control plane: the store in DynamoDB, the calls that commands consist of, and
+//! the reader for the command line. Nothing is decided here.
 //!
-//! Each service is a feature, so that a function's build compiles only the SDKs of the services that it reaches.
+//! Each service is a feature, so that a function's build compiles only the SDKs of the services that it uses.
 
 #[cfg(feature = "batch")]
 mod batch;
@@ -77,26 +77,27 @@ use spotsweep_control_plane::handle::{HandleError, Report, handle};
 use spotsweep_control_plane::settings::Settings;
 use spotsweep_protocol::cause::chain;
 
-/// Everything that one function needs: its table's client from its cold start on, each other client from its first use.
+/// Everything that one function needs. The table's client is made at its cold start, and each other client at its first
+/// use.
 #[derive(Debug)]
 pub struct Deployment {
-    /// Stored state.
+    /// The stored state.
     pub store: DynamoStore,
-    /// Effects.
+    /// The services that execute commands.
     pub executor: Services<'static>,
-    /// What no other function decides.
+    /// The nouns whose inputs this function decides.
     pub nouns: &'static [&'static dyn Noun],
-    /// Names and times.
+    /// The deployment's names and times.
     pub settings: Settings,
     config: SdkConfig,
 }
 
 impl Deployment {
-    /// Reads the environment that `infra/control-plane.yaml` gives to every function. It reaches its table, and what
-    /// it is told to reach. It decides what every function does, and what its nouns do.
+    /// Reads the environment that `infra/control-plane.yaml` gives to every function. The function uses its table, and
+    /// the services that are added. It decides the inputs of its nouns and those that every function decides.
     ///
     /// # Errors
-    /// Says which variable is missing: a misconfigured function fails its cold start.
+    /// Returns an error that names a missing variable, so that a misconfigured function fails its cold start.
     #[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
     pub fn from_env(nouns: &'static [&'static dyn Noun]) -> Result<Self, String> {
         let variable: lambda::Variable = |name| env::var(name).ok();
@@ -114,24 +115,25 @@ impl Deployment {
         Ok(Self { store, executor: Services::default(), nouns, settings, config })
     }
 
-    /// Opens one more service.
+    /// Adds a service.
     #[must_use]
     pub fn reaching<S: Service + 'static>(self, open: impl FnOnce(&SdkConfig) -> S) -> Self {
         Self { executor: self.executor.reaching(open(&self.config)), ..self }
     }
 
-    /// Handles what Lambda hands to a function, to its end, and gives the function's answer.
+    /// Handles completely what Lambda gives to a function, and returns the function's response.
     ///
     /// # Errors
-    /// An event that is none, or the first thing that failed, with all causes: Lambda takes an error's own text only.
-    /// It delivers again, and then to the DLQ.
+    /// Returns the text of the first error with all causes, because Lambda uses only an error's own text. Lambda
+    /// repeats the delivery, and then puts the event into the DLQ.
     #[expect(clippy::disallowed_methods, reason = "the one place that reads the clock")]
     pub async fn respond(&self, raw: Value) -> Result<Value, String> {
         let event = event::parse(raw).map_err(|error| chain(&error))?;
         let is_request = matches!(event, Event::TrialRequested(_));
         let handled = handle(&self.store, &self.executor, self.nouns, &self.settings, event, Timestamp::now()).await;
         handled.map(Report::into_response).map_err(|error| match error {
-            // Whoever asks has shown nothing yet, and the cause may name records and roles. The log has it.
+            // The sender of the request has proved nothing yet, and the cause may name records and roles. It is in the
+            // log.
             HandleError::Load(_) if is_request => {
                 "a record could not be read: the function's log has the cause".to_owned()
             }
@@ -144,21 +146,23 @@ impl Deployment {
     }
 }
 
-/// Days for which audit entries and finished records are kept, where the deployment does not say.
+/// Days for which audit entries and finished records are kept, if the deployment does not say.
 pub const RETENTION_DAYS: u32 = 90;
 
-/// Configuration for every client of a process, from wherever a person keeps it: environment, profiles, roles.
+/// Loads the configuration for all clients of a process from the user's environment, profiles or roles.
 pub async fn sdk_config() -> SdkConfig {
     aws_config::defaults(behavior()).http_client(http_client()).load().await
 }
 
-/// One for all clients of a process, because a cold start's first call costs 8.8 ms with one client each and 3.8 ms
-/// with one for all. TLS by rustls and ring: aws-lc's jitter entropy costs 30 ms of every cold start.
+/// Returns one HTTP client for all clients of a process. A cold start's first call takes 8.8 ms with one for each
+/// client and 3.8 ms with one for all. TLS is rustls with ring, because aws-lc's jitter entropy takes 30 ms of every
+/// cold start.
 pub fn http_client() -> SharedHttpClient {
     aws_smithy_http_client::Builder::new().tls_provider(Provider::Rustls(CryptoMode::Ring)).build_https()
 }
 
-/// Pinned, so that an update of the SDK changes no behaviour by itself.
+/// Returns the version of the SDKs' defaults. It is fixed, so that an update of an SDK does not change behaviour by
+/// itself.
 pub fn behavior() -> BehaviorVersion {
     BehaviorVersion::v2026_01_12()
 }

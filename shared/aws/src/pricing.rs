@@ -1,4 +1,4 @@
-//! The price list's calls: fields of requests and answers.
+//! The price list's calls over its SDK: it maps the fields of requests and answers.
 
 use aws_config::SdkConfig;
 use aws_sdk_pricing::Client;
@@ -9,11 +9,11 @@ use spotsweep_control_plane::calls::{CallError, GetProducts, Pricing};
 use super::call_error::call_error;
 use super::lazy::{Lazy, lazy};
 
-/// The price list is served in few regions; this one has the prices of all
+/// The region of the price list's endpoint. There are few, and this one has the prices of all regions
 /// (<https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/using-price-list-query-api.html>).
 const PRICE_LIST_REGION: &str = "us-east-1";
 
-/// The price list by its SDK.
+/// The calls to the price list over its SDK.
 #[derive(Debug)]
 pub(super) struct PricingSdk(Lazy<Client>);
 

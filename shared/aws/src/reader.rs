@@ -1,4 +1,4 @@
-//! Reads stored state for people: `ls`, `status`, the live view.
+//! Reads the stored state for people: for `ls`, `status` and the live view.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use spotsweep_protocol::ids::SweepId;
 use spotsweep_records::sweep::Sweep;
 use spotsweep_records::trial::Trial;
 
-/// The table could not be read.
+/// The error of a failed read of the table.
 #[derive(Debug, thiserror::Error)]
 #[error("reading {what} failed")]
 pub struct ReadError {
@@ -18,72 +18,72 @@ pub struct ReadError {
     source: Box<dyn std::error::Error + Send + Sync>,
 }
 
-/// Reads the table, never writes it.
+/// Reads the table, and never writes it.
 #[derive(Debug, Clone)]
 pub struct Reader(DynamoStore);
 
 impl Reader {
-    /// A reader of `table`.
+    /// Makes a reader of `table`.
     pub fn new(config: &SdkConfig, table: String) -> Self {
         Self(DynamoStore::new(config, table, super::RETENTION_DAYS))
     }
 
-    /// One sweep, or none of that id.
+    /// Returns one sweep; `None` if there is none of that id.
     ///
     /// # Errors
-    /// The table can't be read.
+    /// Returns an error if the table cannot be read.
     pub async fn sweep(&self, id: &SweepId) -> Result<Option<Sweep>, ReadError> {
         let found = self.0.get::<Sweep>(id, META.into()).await;
         Ok(found.map_err(failed("a sweep"))?.map(|held| held.record))
     }
 
-    /// A sweep's trials that have a row, by index: those that have ever started.
+    /// Returns the trials of a sweep that have a row, by index. Trials that have never started have none.
     ///
     /// # Errors
-    /// The table can't be read.
+    /// Returns an error if the table cannot be read.
     pub async fn trials(&self, id: &SweepId) -> Result<Vec<Trial>, ReadError> {
         self.0.trials(id).await.map_err(failed("the trials"))
     }
 
-    /// Those trials of a range of indexes that have a row.
+    /// Returns those trials of a range of indexes that have a row.
     ///
     /// # Errors
-    /// The table can't be read.
+    /// Returns an error if the table cannot be read.
     pub async fn trials_among(&self, id: &SweepId, indexes: Range<u32>) -> Result<Vec<Trial>, ReadError> {
         self.0.page(id, indexes).await.map_err(failed("some trials"))
     }
 
-    /// One trial by its index; none where it has never started.
+    /// Returns one trial by its index; `None` if it has never started.
     ///
     /// # Errors
-    /// The table can't be read.
+    /// Returns an error if the table cannot be read.
     pub async fn trial(&self, id: &SweepId, index: u32) -> Result<Option<Trial>, ReadError> {
         let found = self.0.get::<Trial>(id, trial_key(index)).await;
         Ok(found.map_err(failed("a trial"))?.map(|held| held.record))
     }
 
-    /// The history of a trial, or without an index of the sweep itself, oldest first; empty where nothing has changed
-    /// yet, or where it is older than the deployment's retention.
+    /// Returns the history of a trial, or without an index that of the sweep itself, oldest first. It is empty if
+    /// nothing has changed yet, or if it is older than the deployment's retention.
     ///
     /// # Errors
-    /// The table can't be read.
+    /// Returns an error if the table cannot be read.
     pub async fn history(&self, id: &SweepId, index: Option<u32>) -> Result<Vec<Audit>, ReadError> {
         let history = self.0.history(id, index).await.map_err(failed("the history"))?;
         Ok(history.into_values().collect())
     }
 
-    /// Every sweep that the table has, newest first.
+    /// Returns every sweep in the table, newest first.
     ///
     /// # Errors
-    /// The table can't be read.
+    /// Returns an error if the table cannot be read.
     pub async fn sweeps(&self) -> Result<Vec<Sweep>, ReadError> {
         self.of_partitions(open_partitions().chain([CLOSED.to_owned()])).await
     }
 
-    /// The sweeps that are not over, newest first; the others are not read.
+    /// Returns the sweeps that are not over, newest first. The others are not read.
     ///
     /// # Errors
-    /// The table can't be read.
+    /// Returns an error if the table cannot be read.
     pub async fn open_sweeps(&self) -> Result<Vec<Sweep>, ReadError> {
         self.of_partitions(open_partitions()).await
     }
@@ -96,7 +96,7 @@ impl Reader {
             }
         }
         sweeps.sort_by_key(|sweep| (std::cmp::Reverse(sweep.upload.uploaded_at), sweep.id.clone()));
-        // One that changed its partition between two of the queries was found in both.
+        // A sweep that moved to another partition between two queries was found in both.
         sweeps.dedup_by(|left, right| left.id == right.id);
         Ok(sweeps)
     }

@@ -1,4 +1,4 @@
-//! S3's calls: fields of requests and answers.
+//! S3's calls over its SDK: it maps the fields of requests and answers.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use spotsweep_protocol::cause::chain;
 use super::call_error::call_error;
 use super::lazy::{Lazy, lazy};
 
-/// S3 by its SDK.
+/// The calls to S3 over its SDK.
 #[derive(Debug)]
 pub(super) struct S3Sdk(Lazy<Client>);
 
@@ -77,15 +77,15 @@ impl S3 for S3Sdk {
     }
 }
 
-/// Whether the object, or the version of it, is gone, or a delete marker stands in its place.
+/// Whether the object or its version does not exist, or a delete marker is in its place.
 pub fn is_gone(error: &SdkError<GetObjectError>) -> bool {
     let SdkError::ServiceError(service) = error else { return false };
     let code = service.err().code();
     service.err().is_no_such_key() || code == Some("NoSuchVersion") || service.raw().status().as_u16() == 405
 }
 
-/// S3 with the bucket in the path where there is an own endpoint: `bucket.127.0.0.1` resolves
-/// nowhere.
+/// Makes an S3 client. If the configuration has an endpoint, the bucket is in the path, because `bucket.127.0.0.1`
+/// cannot be resolved.
 pub fn path_style_s3(config: &SdkConfig) -> Client {
     let own_endpoint = config.endpoint_url().is_some();
     Client::from_conf(Builder::from(config).force_path_style(own_endpoint).build())

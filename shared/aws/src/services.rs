@@ -1,4 +1,4 @@
-//! What a function opens in its main.rs: the commands of a noun, over the SDKs of the services that they reach.
+//! The services that a function's main.rs adds: the commands of a noun over the SDKs that they use.
 
 use aws_config::SdkConfig;
 use spotsweep_control_plane::execute::{self, Service};
@@ -24,80 +24,80 @@ use super::sts::StsSdk;
 #[cfg(any(feature = "batch", feature = "ec2"))]
 use super::wait::Timer;
 
-/// Issues credentials to attempts.
+/// Returns the service that issues credentials to attempts.
 #[cfg(feature = "sts")]
 pub fn access(config: &SdkConfig) -> impl Service + use<> {
     execute::access(StsSdk::new(config))
 }
 
-/// Submits, finds, describes and ends jobs.
+/// Returns the service that submits, finds, describes and ends jobs.
 #[cfg(feature = "batch")]
 pub fn batch(config: &SdkConfig) -> impl Service + use<> {
     execute::batch(BatchSdk::new(config), Timer)
 }
 
-/// Makes, moves, copies and deletes trials' volumes.
+/// Returns the service that creates, attaches, copies and deletes trials' volumes.
 #[cfg(feature = "ec2")]
 pub fn ebs(config: &SdkConfig) -> impl Service + use<> {
     execute::ebs(Ec2Sdk::new(config), Timer)
 }
 
-/// Finds the instances that attempts are about to run on.
+/// Returns the service that finds the instances on which attempts are placed.
 #[cfg(feature = "ecs")]
 pub fn ecs(config: &SdkConfig) -> impl Service + use<> {
     execute::ecs(EcsSdk::new(config))
 }
 
-/// Says it on the bus.
+/// Returns the service that puts events on the bus.
 #[cfg(feature = "eventbridge")]
 pub fn bus(config: &SdkConfig) -> impl Service + use<> {
     execute::bus(EventBridgeSdk::new(config))
 }
 
-/// Says it on the bus, and tells the sweep's own topic.
+/// Returns the service that puts events on the bus and publishes notifications to the sweep's own topic.
 #[cfg(all(feature = "eventbridge", feature = "sns"))]
 pub fn bus_and_topics(config: &SdkConfig) -> impl Service + use<> {
     execute::bus_and_topics(EventBridgeSdk::new(config), SnsSdk::new(config))
 }
 
-/// Finds trials' lines.
+/// Returns the service that finds trials' lines.
 #[cfg(feature = "s3")]
 pub fn lines(config: &SdkConfig) -> impl Service + use<> {
     execute::lines(S3Sdk::new(config))
 }
 
-/// Gathers the results of a sweep, and publishes its report.
+/// Returns the service that gathers the inputs of results, and publishes the results.
 #[cfg(all(feature = "ec2", feature = "pricing", feature = "s3"))]
 pub fn results(config: &SdkConfig) -> impl Service + use<> {
     let region = config.region().map(|region| region.to_string()).unwrap_or_default();
     execute::results(S3Sdk::new(config), (Ec2Sdk::new(config), PricingSdk::new(config), region))
 }
 
-/// Finds the GPUs of attempts' containers.
+/// Returns the service that finds the GPUs of attempts' containers.
 #[cfg(feature = "ecs")]
 pub fn tasks(config: &SdkConfig) -> impl Service + use<> {
     execute::tasks(EcsSdk::new(config))
 }
 
-/// Drains the instances of attempts.
+/// Returns the service that drains the instances of attempts.
 #[cfg(all(feature = "batch", feature = "ecs"))]
 pub fn drains(config: &SdkConfig) -> impl Service + use<> {
     execute::drains(BatchSdk::new(config), EcsSdk::new(config))
 }
 
-/// Looks at the instances of attempts, and ends them.
+/// Returns the service that looks up the instances of attempts, and terminates them.
 #[cfg(all(feature = "batch", feature = "ec2", feature = "ecs"))]
 pub fn hosts(config: &SdkConfig) -> impl Service + use<> {
     execute::hosts(BatchSdk::new(config), EcsSdk::new(config), Ec2Sdk::new(config))
 }
 
-/// Looks up what a sweep is to run on and with.
+/// Returns the service that looks up what a sweep names in AWS.
 #[cfg(all(feature = "batch", feature = "ec2"))]
 pub fn targets(config: &SdkConfig) -> impl Service + use<> {
     execute::targets(BatchSdk::new(config), Ec2Sdk::new(config))
 }
 
-/// Reads dropped files, writes trials and answers.
+/// Returns the service that reads dropped files, and writes trials and answers.
 #[cfg(feature = "s3")]
 pub fn uploads(config: &SdkConfig) -> impl Service + use<> {
     execute::uploads(S3Sdk::new(config), System)

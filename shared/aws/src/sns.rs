@@ -1,4 +1,4 @@
-//! SNS's calls: fields of requests and answers.
+//! SNS's calls over its SDK: it maps the fields of requests and answers.
 
 use aws_config::SdkConfig;
 use aws_sdk_sns::Client;
@@ -7,7 +7,7 @@ use spotsweep_control_plane::calls::{CallError, Publish, Sns};
 use super::call_error::call_error;
 use super::lazy::{Lazy, lazy};
 
-/// SNS by its SDK.
+/// The calls to SNS over its SDK.
 #[derive(Debug)]
 pub(super) struct SnsSdk(Lazy<Client>);
 

@@ -1,4 +1,4 @@
-//! STS's calls: fields of requests and answers.
+//! STS's calls over its SDK: it maps the fields of requests and answers.
 
 use aws_config::SdkConfig;
 use aws_sdk_sts::Client;
@@ -10,7 +10,7 @@ use spotsweep_protocol::claim::Access;
 use super::call_error::call_error;
 use super::lazy::{Lazy, lazy};
 
-/// STS by its SDK.
+/// The calls to STS over its SDK.
 #[derive(Debug)]
 pub(super) struct StsSdk(Lazy<Client>);
 

@@ -1,4 +1,4 @@
-//! Time for commands to wait in.
+//! How commands wait.
 
 use std::time::Duration;
 

@@ -1,6 +1,7 @@
-//! The calls on AWS that commands are made of, with one trait for each service. A method is one call: it takes a request
-//! and gives the answer, or a [`CallError`]. Its implementations choose nothing. What a command does with an answer is in
-//! [`crate::execute`], for the SDKs (crate `spotsweep-aws`) as for the emulator's World (crate `spotsweep-simulation`).
+//! The calls to AWS that commands consist of, with one trait for each service. A method is one call: it takes a request
+//! and returns the answer, or a [`CallError`]. Its implementations choose nothing. [`crate::execute`] decides what a
+//! command does with an answer. The traits are implemented by the SDKs (crate `spotsweep-aws`) and by the emulator's
+//! World (crate `spotsweep-simulation`).
 
 mod batch;
 mod draw;
@@ -29,11 +30,11 @@ pub use s3::{Body, GetObject, NO_SUCH_KEY, Object, Part, Place, S3};
 pub use sts::{AssumeRole, Sts};
 pub use wait::Wait;
 
-/// A page of a list.
+/// One page of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page<T> {
-    /// What is on it.
+    /// The items of this page.
     pub items: Vec<T>,
-    /// Asks for the next page; none after the last one.
+    /// The token of the next page; absent after the last one.
     pub next_token: Option<String>,
 }

@@ -1,7 +1,7 @@
-//! What a decision wants done. A command is complete: the executor makes no choices.
+//! The effects that a decision can want. A command is complete, so the executor makes no choices.
 //!
-//! Every command may be repeated but [`Command::SubmitPart`], which is given only by the one
-//! invocation that has just won the right to it (see `decide/sweep_upload.rs`).
+//! Every command may be repeated, except [`Command::SubmitPart`]. Only the invocation whose commit of the submission
+//! succeeded executes it (see `decide/sweep_upload.rs`).
 
 use std::sync::Arc;
 
@@ -20,226 +20,227 @@ use spotsweep_records::workspace::{Call, TrialRef};
 use spotsweep_report::inputs::{Results, Wanted};
 use spotsweep_sweep_file::Rejected;
 
-/// Jobs that one TerminateJobs or CancelJobs takes
+/// How many jobs one TerminateJobs or CancelJobs takes
 /// (<https://docs.aws.amazon.com/batch/latest/APIReference/API_TerminateJobs.html>).
 pub const STOPPED_IDS: usize = 50;
 
-/// One effect in the outside world.
+/// One effect outside of the records.
 #[derive(Debug, Clone)]
 pub enum Command {
     /// S3 GetObject of the dropped file, by version.
     ReadUpload {
         /// The sweep.
         sweep: SweepId,
-        /// The file.
+        /// The dropped file's version.
         upload: Upload,
     },
-    /// Batch DescribeJobDefinitions and DescribeJobQueues, and EC2's DescribeSnapshots or DescribeVolumes where the plan
-    /// names a snapshot or a volume: what AWS shows of what a sweep names.
+    /// Batch DescribeJobDefinitions and DescribeJobQueues, and EC2's DescribeSnapshots or DescribeVolumes if the plan
+    /// names a snapshot or a volume. They show what the sweep names in AWS.
     CheckTarget {
         /// The sweep.
         sweep: SweepId,
-        /// What is about to be submitted.
+        /// The file and plan to be submitted.
         prepared: Prepared,
     },
-    /// S3: `trials.jsonl` and `trials.idx`; `space.json` where parameters are suggested, and `snapshots.json` or
-    /// `starts.json` where the sweep goes on from other trials.
+    /// S3: writes `trials.jsonl` and `trials.idx`, `space.json` if parameters are suggested, and `snapshots.json` or
+    /// `starts.json` if the sweep continues from other trials.
     StoreTrials {
         /// The sweep.
         sweep: SweepId,
         /// Bucket name.
         bucket: String,
-        /// What is about to be submitted.
+        /// The file and plan to be submitted.
         prepared: Prepared,
     },
-    /// S3 GetObject of `snapshots.json`: which snapshots does the sweep keep next?
+    /// S3 GetObject of `snapshots.json`, which lists the snapshots that the sweep keeps next.
     ReadSnapshots {
         /// The sweep.
         sweep: SweepId,
         /// Bucket name.
         bucket: String,
-        /// The place of the first of them among all.
+        /// The index of the first of these snapshots.
         first: u32,
     },
-    /// Batch SubmitJob. Not repeatable (fact 1).
+    /// Batch SubmitJob, which must not be repeated (fact 1).
     SubmitPart(Submission),
-    /// Batch ListJobs by job name: has this part been submitted?
+    /// Batch ListJobs by job name, which shows whether this part was submitted.
     FindPart {
-        /// The name it was submitted under.
+        /// The name under which it is submitted.
         name: JobName,
-        /// Job queue: ListJobs wants it.
+        /// Job queue, which ListJobs needs.
         queue: String,
     },
-    /// Batch TerminateJobs: for each of a withdrawn sweep's jobs, or for one whose container does not start.
+    /// Batch TerminateJobs, for each of a withdrawn sweep's jobs, or for a job that must not start again.
     TerminateJobs {
         /// The sweep.
         sweep: SweepId,
         /// Batch job ids.
         jobs: Vec<String>,
-        /// Why.
+        /// The reason for Batch.
         reason: StopReason,
     },
-    /// S3: `<key>.plan.json`.
+    /// S3: writes `<key>.plan.json`.
     WritePlan {
         /// The sweep.
         sweep: SweepId,
-        /// The upload.
+        /// The upload that is answered.
         upload: Upload,
-        /// What was submitted.
+        /// The submitted plan.
         plan: Plan,
     },
-    /// S3: `<key>.rejected.json`.
+    /// S3: writes `<key>.rejected.json`.
     WriteRejection {
         /// The sweep.
         sweep: SweepId,
-        /// The upload.
+        /// The upload that is answered.
         upload: Upload,
-        /// Every problem, and the warnings.
+        /// All problems, and the warnings.
         rejected: Rejected,
     },
-    /// EventBridge PutEvents; and SNS Publish, where the sweep file names a topic.
+    /// EventBridge PutEvents, and SNS Publish if the sweep file names a topic.
     Notify(Notification),
-    /// Batch DescribeJobs, up to 100 ids a call (fact 19).
+    /// Batch DescribeJobs, with up to 100 ids in one call (fact 19).
     DescribeJobs(Vec<DescribedJob>),
-    /// S3: a page of a sweep's trials, as they are stored in the table.
+    /// S3: writes a page of a sweep's trials, as the table has them.
     StorePage {
         /// The sweep.
         sweep: SweepId,
         /// Bucket name.
         bucket: String,
-        /// The page.
+        /// The page's number.
         page: u32,
-        /// Its trials.
+        /// The records of its trials.
         trials: Vec<Trial>,
         /// Whether all of them have ended for good.
         has_ended: bool,
     },
-    /// S3: all pages of a sweep's trials.
+    /// S3: reads all pages of a sweep's trials.
     ReadPages {
         /// The sweep.
         sweep: SweepId,
         /// Bucket name.
         bucket: String,
-        /// Of each page, whether its trials have ended for good.
+        /// For each page, whether its trials have ended for good.
         pages: Vec<bool>,
     },
-    /// S3, EC2's spot price history and the price list: what results are made from.
+    /// S3, EC2's Spot price history and the price list: reads the inputs of the results.
     Gather {
-        /// What has to be read.
+        /// The inputs that are read.
         wanted: Wanted,
-        /// The trials that the results are of.
+        /// The trials for which the results are made.
         trials: Arc<[Trial]>,
     },
-    /// S3: `leaderboard.csv`, `costs.json`, `report.html`, and `summary.json` last.
+    /// S3: writes `leaderboard.csv`, `costs.json`, `report.html`, and last `summary.json`.
     PublishResults {
         /// The sweep.
         sweep: SweepId,
         /// Bucket name.
         bucket: String,
-        /// What to put.
+        /// The objects to write.
         results: Box<Results>,
     },
-    /// Batch CancelJob, for each job of a sweep that is over its budget: what waits does not start, what runs goes on.
+    /// Batch CancelJob, for each job of a sweep that is stopped. Waiting attempts do not start, and running ones
+    /// continue.
     CancelWaiting {
         /// The sweep.
         sweep: SweepId,
         /// Batch job ids.
         jobs: Vec<String>,
-        /// Why.
+        /// The reason for Batch.
         reason: StopReason,
     },
-    /// EC2, on a trial's workspace.
+    /// A call to EC2 for a trial's workspace.
     Workspace {
         /// The trial.
         of: TrialRef,
-        /// What.
+        /// The call.
         call: Call,
-        /// How the call is repeated where the account's limits are short.
+        /// How the call is repeated when the account's limits are exceeded.
         turn: Turn,
     },
-    /// ECS DescribeContainerInstances: on which instance, in which zone, is an attempt about to run? Batch's event
-    /// names only the container instance (fact 13).
+    /// ECS DescribeContainerInstances, which shows the instance and the zone of an attempt. Batch's event names only
+    /// the container instance (fact 13).
     LocateAttempt {
         /// The trial.
         trial: TrialRef,
-        /// The attempt.
+        /// The attempt's number.
         attempt: u32,
         /// ARN of the ECS container instance.
         container_instance: String,
     },
-    /// Batch DescribeJobs and ECS UpdateContainerInstancesState: the instance on which Batch has placed the attempt that
-    /// asks takes no further container. What the request says of its place does not count.
+    /// Batch DescribeJobs and ECS UpdateContainerInstancesState, after which the instance takes no further container.
+    /// The instance is the one on which Batch has placed the attempt of the request, whatever place the request names.
     DrainInstance(TrialRequest),
-    /// Batch DescribeJobs, ECS DescribeContainerInstances and EC2 DescribeInstanceStatus: what they say of the instance on
-    /// which Batch has placed an attempt.
+    /// Batch DescribeJobs, ECS DescribeContainerInstances and EC2 DescribeInstanceStatus, which show the state of the
+    /// instance on which Batch has placed an attempt.
     CheckInstance {
         /// The trial.
         trial: TrialRef,
-        /// The attempt.
+        /// The attempt's number.
         attempt: u32,
-        /// Its job.
+        /// The trial's job.
         job: JobId,
-        /// `i-…`, of the attempt's record: for where ECS does not know the container instance.
+        /// `i-…` from the attempt's record, which is used if ECS does not know the container instance.
         instance: Option<String>,
     },
-    /// EC2 TerminateInstances, of an instance on which nothing runs any more.
+    /// EC2 TerminateInstances, for an instance on which nothing runs any more.
     EndInstance {
         /// The trial.
         trial: TrialRef,
-        /// The attempt.
+        /// The attempt's number.
         attempt: u32,
         /// `i-…`
         instance: String,
     },
-    /// S3 GetObject of `space.json`: what are the trial's parameters searched in?
+    /// S3 GetObject of `space.json`, the space in which the trial's parameters are searched.
     ReadSpace {
-        /// The trial and who asks.
+        /// The claim that needs it.
         request: TrialRequest,
         /// Bucket name.
         bucket: String,
     },
-    /// S3 GetObject of `snapshots.json` or `starts.json`: what does the trial start from?
+    /// S3 GetObject of `snapshots.json` or `starts.json`, which shows what the trial starts from.
     FindStart {
-        /// The trial and who asks.
+        /// The claim that needs it.
         request: TrialRequest,
-        /// Which of the two.
+        /// Which of the two objects is read.
         listed: Listed,
         /// Bucket name.
         bucket: String,
     },
-    /// ECS DescribeTasks: which GPUs has the container of an attempt?
+    /// ECS DescribeTasks, which shows the GPUs of the attempt's container.
     FindGpus {
-        /// The trial and who asks.
+        /// The claim that needs it.
         request: TrialRequest,
-        /// The container, as the attempt names it: it learns of no GPUs but those of the task that it names.
+        /// The container as the claim names it. The answer has only the GPUs of that task.
         task: Task,
     },
-    /// S3 ranged GetObject of `trials.idx`: where does a trial's line lie?
+    /// S3 ranged GetObject of `trials.idx`, which shows where a trial's line is.
     FindLine {
-        /// The trial and who asks.
+        /// The claim that needs it.
         request: TrialRequest,
-        /// The GPUs of its container, where it has asked for them and ECS knows.
+        /// The GPUs of its container, if the claim named a task and ECS knows it.
         gpus: Option<Vec<String>>,
         /// Bucket name.
         bucket: String,
     },
-    /// STS AssumeRole: credentials for one trial.
+    /// STS AssumeRole, which returns credentials for one trial.
     IssueCredentials {
-        /// The trial and who asks.
+        /// The request for credentials.
         request: TrialRequest,
-        /// The trial whose collected checkpoint they read, too.
+        /// The trial whose collected checkpoint they may read too.
         restores: Option<TrialRef>,
-        /// ARN of the role that the trial's sweep and index narrow.
+        /// ARN of the role. The session's tags limit it to the trial.
         role: String,
     },
 }
 
-/// One SubmitJob request.
+/// The parameters of one SubmitJob request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Submission {
-    /// Deterministic job name.
+    /// The job's name, which is the same for each try.
     pub name: JobName,
-    /// Number of trials; an array job where it is more than one.
+    /// Number of trials. With more than one it is an array job.
     pub trials: u32,
     /// Job queue.
     pub queue: String,
@@ -247,15 +248,15 @@ pub struct Submission {
     pub definition: String,
     /// Attempts per trial.
     pub attempts: u8,
-    /// Attempt timeout.
+    /// Attempt timeout in seconds.
     pub timeout_seconds: Option<u32>,
-    /// Container command, where the file gives one.
+    /// Container command, if the file has one.
     pub command: Option<Vec<String>>,
-    /// Batch's `resourceRequirements` to override, by type.
+    /// Batch's `resourceRequirements` that are overridden, by type.
     pub resources: Vec<(String, String)>,
-    /// Container environment, but for the claim token.
+    /// Container environment without the claim token.
     pub environment: Vec<(String, String)>,
-    /// The sweep's claim token: apart from the rest, so that no log shows it.
+    /// The sweep's claim token. It is kept apart from the environment, so that no log shows it.
     pub token: Secret,
     /// Job tags.
     pub tags: Vec<(String, String)>,

@@ -1,8 +1,9 @@
-//! `decide(nouns, &view, &input, settings, now) -> Decision`: pure, total, one file per noun.
+//! The decisions of the control plane: `decide(nouns, &view, &input, settings, now) -> Decision`. They are pure and
+//! total, with one file for each noun.
 //!
-//! Every (state, input) pair is answered: advance, ignore with a reason, or illegal. No `_` arm
-//! over our own types, so that a new state or input does not compile until it is answered. An input
-//! of a [`Noun`] that a function is not built with is illegal.
+//! Every (state, input) pair has an answer: advance, ignore with a reason, or illegal. There is no `_` arm over our own
+//! types, so that a new state or input does not compile until it has an answer. An input of a [`Noun`] that a function
+//! is not built with is illegal.
 #![warn(clippy::wildcard_enum_match_arm)]
 
 mod batch_job_state;
@@ -48,26 +49,26 @@ use spotsweep_records::trial::Trial;
 /// What follows from an input in a state.
 #[derive(Debug)]
 pub struct Decision {
-    /// The answer, for log and audit.
+    /// The answer, for the log and the audit entry.
     pub answer: Answer,
-    /// The record to write before anything is done.
+    /// The record that is written before any command is executed.
     pub change: Option<Change>,
-    /// What to do then, in order.
+    /// The commands that are executed then, in order.
     pub commands: Vec<Command>,
-    /// What other steps of the invocation are to decide.
+    /// The inputs that further steps of the invocation decide.
     pub next: Vec<Followup>,
-    /// What the runner is told, where one asked.
+    /// The reply to the runner, if it has sent a request.
     pub reply: Option<Reply>,
 }
 
-/// The three answers.
+/// The three kinds of answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// The input moved something.
+    /// The input has changed something, or leads to a command.
     Advance(String),
-    /// The input is late, double or not for us.
+    /// The input is late, repeated or not for this deployment.
     Ignore(String),
-    /// The input cannot be in this state: an alarm, nothing changes.
+    /// The input cannot come in this state. Nothing changes, and it is an alarm.
     Illegal(String),
 }
 
@@ -92,7 +93,7 @@ pub fn decide(nouns: &[&dyn Noun], view: &View, input: &Input, settings: &Settin
     })
 }
 
-/// An event, which is its noun's, or of no function.
+/// Answers an event that no noun of the function has decided.
 fn of_event(event: &Event) -> Decision {
     match event {
         Event::SweepUploaded(_)
@@ -168,7 +169,7 @@ fn of_outcome(view: &View, outcome: &Outcome, context: Context<'_>) -> Decision 
 fn of_followup(view: &View, followup: &Followup, context: Context<'_>) -> Decision {
     match followup {
         Followup::Workspace(trial, fact) => workspace::known(view, trial, fact, context),
-        Followup::Resource(id, fact) => workspace::told(view, id, fact),
+        Followup::Resource(id, fact) => workspace::pass_on(view, id, fact),
         Followup::PartEnded(job) => batch_job_state::part(view, job, context),
         Followup::Interrupted(_) => early_stop::interrupted(view, context),
         Followup::Continues(of) if of.next().is_some() => continuation::referred(view, of),
@@ -185,12 +186,12 @@ fn of_followup(view: &View, followup: &Followup, context: Context<'_>) -> Decisi
     }
 }
 
-/// What a noun decides that the function is not built with.
+/// Answers an input of a noun that the function is not built with.
 fn elsewhere() -> Decision {
     Decision::illegal("this function is not built with the noun that decides it: see its main.rs")
 }
 
-/// What a decision may know beside the view.
+/// What a decision may use besides the view.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
     settings: &'a Settings,
@@ -198,17 +199,17 @@ pub struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// When another invocation may take over what this one is about to do.
+    /// Returns when another invocation may take over the work of this one.
     fn lease_ends(self) -> Option<Timestamp> {
         self.now.checked_add(self.settings.lease).ok()
     }
 
-    /// What was asked for before this has been carried out, or never will be: the lease of whoever asked has ended.
+    /// Returns the time before which every requested call has ended, because the lease of its invocation is over.
     fn lease_ended(self) -> Timestamp {
         self.now.checked_sub(self.settings.lease).unwrap_or(Timestamp::MIN)
     }
 
-    /// When silent work is looked after.
+    /// Returns when a record without events is looked at again.
     fn recheck_at(self) -> Option<Timestamp> {
         self.now.checked_add(self.settings.recheck).ok()
     }
@@ -243,7 +244,7 @@ impl Decision {
         self
     }
 
-    /// The change is written only with these.
+    /// Writes the change only if these reservations succeed.
     fn reserve(mut self, reserved: Vec<Reservation>) -> Self {
         if let Some(change) = &mut self.change {
             change.reserved = reserved;
@@ -251,8 +252,8 @@ impl Decision {
         self
     }
 
-    /// Nothing has changed but figures. Looked after when it was to be: moving that time would cost two writes of the
-    /// index, so it waits until half of it is over.
+    /// Marks that only figures have changed. The due time then moves only after half of the time to it has passed,
+    /// because moving it costs two writes of the index.
     fn figures_only(mut self, held_due: Option<Timestamp>, context: Context<'_>) -> Self {
         if let Some(change) = &mut self.change {
             let soon = context.now.checked_add(context.settings.recheck / 2).ok();
@@ -262,7 +263,7 @@ impl Decision {
         self
     }
 
-    /// With a due time that is held: nothing has changed but the time of the last request.
+    /// Marks that only the time of the last request has changed, if a held due time is given.
     fn only_noted(mut self, held_due: Option<Option<Timestamp>>) -> Self {
         if let (Some(change), Some(held_due)) = (&mut self.change, held_due) {
             (change.due, change.figures_only) = (held_due, true);

@@ -1,9 +1,8 @@
-//! What happens outside, as one type, and its one parser. What follows within an invocation is in
-//! [`crate::outcome`] and [`crate::input`].
+//! The inputs from outside, as one type with one parser. [`crate::outcome`] and [`crate::input`] have the inputs that
+//! follow within an invocation.
 //!
-//! One file per noun holds the wire model and its `parse`. A malformed event of a known kind is an
-//! error and reaches the function's DLQ; an unknown kind is counted and ignored; unknown fields
-//! are tolerated.
+//! One file for each noun has the model of its JSON and its `parse`. A malformed event of a known kind is an error and
+//! reaches the function's DLQ. An unknown kind is counted and ignored. Unknown fields are ignored.
 
 pub mod batch_job_state;
 mod ebs_state;
@@ -27,39 +26,39 @@ use spotsweep_records::sweep::upload::Upload;
 use spotsweep_records::trial::{JOB_ATTEMPTS, JobStatus, Observation};
 use spotsweep_records::workspace::SnapshotState;
 
-/// What comes from outside: AWS, a runner, the schedule, or the bus with events of our own.
+/// An input from AWS, from a runner, from the schedule, or from the bus with spotsweep's own events.
 #[derive(Debug, Clone)]
 pub enum Event {
-    /// S3: an object was put into the drop zone.
+    /// S3: an object was put under `sweeps/` or at the top of the bucket.
     SweepUploaded(Upload),
     /// Batch: a job changed its state.
     JobChanged(Job),
-    /// A runner asks or tells.
+    /// A runner has sent a request.
     TrialRequested(TrialRequest),
-    /// EC2: an instance will be taken, or is likely to be.
+    /// EC2: an instance is under an interruption notice, or has a rebalance recommendation.
     InstanceNoticed {
         /// `i-…`
         instance: String,
-        /// Which warning.
+        /// Which of the two it is.
         kind: NoticeKind,
     },
-    /// EBS: a volume or a snapshot has become something else.
+    /// EBS: a volume or a snapshot has changed its state.
     ResourceChanged {
         /// `vol-…` or `snap-…`
         id: String,
-        /// What.
+        /// The change.
         change: ResourceChange,
     },
-    /// Our own: the trials that a sweep goes on from are to note it, some at a time.
+    /// Spotsweep's own event: the trials that a sweep continues from have to note it, a page at a time.
     SweepKeeping(SweepId),
-    /// Our own: every part of a sweep has ended. The page of its trials that is to be read; the next one where it
-    /// names none.
+    /// Spotsweep's own event: every part of a sweep has ended. The page of its trials has to be read, or the next one
+    /// if the event names none.
     SweepSettling(SweepId, Option<u32>),
-    /// Our own: see how a sweep gets on, by that page of its trials.
+    /// Spotsweep's own event: the progress of a sweep has to be checked, with that page of its trials.
     SweepRunning(SweepId, Option<u32>),
-    /// The schedule: look for overdue work.
+    /// The schedule: overdue records have to be found.
     ReconcileDue,
-    /// Something that no function of this version knows.
+    /// An event that this version does not know.
     Unknown {
         /// EventBridge source.
         source: String,
@@ -68,7 +67,7 @@ pub enum Event {
     },
 }
 
-/// A job of this product, from an event or from DescribeJobs.
+/// A job of spotsweep, from an event or from DescribeJobs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "almost every job is a trial's")]
 pub enum Job {
@@ -78,21 +77,22 @@ pub enum Job {
     Part(PartJob),
 }
 
-/// A trial's job.
+/// The job of a trial, with Batch's state of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrialJob {
     /// The sweep.
     pub sweep: SweepId,
-    /// The trial.
+    /// The trial's index.
     pub index: u32,
-    /// Which submission of the trial the job is, from 0.
+    /// The number of the trial's submission, from 0.
     pub round: u32,
-    /// What Batch says.
+    /// Batch's state of the job and its attempts.
     pub seen: Observation,
 }
 
 impl TrialJob {
-    /// ARN of the ECS container instance that Batch has placed an attempt on, while the attempt is under way.
+    /// Returns the ARN of the ECS container instance on which Batch has placed an attempt, while the attempt is under
+    /// way.
     pub fn host(&self, attempt: u32) -> Option<&str> {
         let earlier = u32::try_from(self.seen.ended.len()).unwrap_or(u32::MAX);
         let current = self.round.saturating_mul(JOB_ATTEMPTS).saturating_add(earlier).saturating_add(1);
@@ -100,120 +100,120 @@ impl TrialJob {
     }
 }
 
-/// A part's array job.
+/// The array job of a part, with Batch's state of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartJob {
     /// The sweep.
     pub sweep: SweepId,
-    /// The part.
+    /// The part's number.
     pub part: u32,
-    /// Batch's id of the parent.
+    /// Batch's id of the array job.
     pub job: String,
-    /// Its state.
+    /// Batch's state of the array job.
     pub status: JobStatus,
 }
 
-/// What a runner asks or tells, with its names checked.
+/// A runner's request, with its names checked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrialRequest {
     /// The sweep.
     pub sweep: SweepId,
-    /// The trial.
+    /// The trial's index.
     pub index: u32,
-    /// The attempt's job.
+    /// The job of the attempt.
     pub job: JobId,
-    /// `AWS_BATCH_JOB_ATTEMPT`.
+    /// The attempt's number from 1, over all rounds of the trial.
     pub attempt: u32,
-    /// The claim token of its sweep.
+    /// The claim token of the sweep.
     pub token: Option<Secret>,
-    /// The runner's own.
+    /// The secret of the runner.
     pub secret: Option<Secret>,
-    /// What it asks or tells.
+    /// The content of the request.
     pub ask: Ask,
 }
 
-/// What an attempt asks or tells.
+/// The content of a runner's request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ask {
-    /// Give me the trial.
+    /// The runner claims the trial.
     Claim(Machine),
-    /// Let me into the bucket.
+    /// The runner needs credentials for the bucket.
     Access,
-    /// The workspace is mounted.
+    /// The runner has mounted the workspace.
     Mounted {
         /// `vol-…`
         volume: String,
-        /// What lies on it.
+        /// The checkpoints on it.
         found: Found,
     },
-    /// The metadata service has announced the instance's end, or recommends to leave.
+    /// The instance metadata service has a notice or a recommendation for the instance.
     Notice(NoticeKind),
-    /// These are the metrics so far; with `ended`, the last ones.
+    /// The runner reports its metrics. With `ended` it is the last report of the attempt.
     Report {
         /// Number of the report within the attempt.
         sequence: u64,
-        /// By metric name.
+        /// The metrics by name.
         metrics: std::collections::BTreeMap<String, Metric>,
         /// The newest seal of the workspace.
         seal: Option<Seal>,
-        /// How the attempt ended, once it has.
+        /// How the attempt has ended; absent while it runs.
         ended: Option<Ending>,
-        /// Seconds without a sign of life, where the training is stalled, or was ended for that.
+        /// Seconds without a sign of life, if the training is stalled or was ended for that.
         stalled_seconds: Option<u64>,
         /// All rungs that the trial has reached.
         rungs: Vec<Reached>,
     },
 }
 
-/// How an attempt ends, in the runner's words.
+/// How an attempt has ended, as its runner reports it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ending {
-    /// It gives the trial back for another attempt to go on.
+    /// The runner gives the trial back, so that another attempt continues it.
     Released {
-        /// The checkpoint that it has put aside.
+        /// The checkpoint that it has quarantined for a rollback.
         rollback: Option<Rollback>,
     },
     /// The training command has ended.
     Finished {
-        /// Its exit code.
+        /// The command's exit code.
         exit_code: i32,
-        /// What was uploaded.
+        /// The collected files, and those that were left out.
         outputs: Outputs,
-        /// What the command's output gives as the reason of a failure.
+        /// The reason of a failure, from the command's output.
         error: Option<String>,
-        /// Its wall time.
+        /// The command's wall time in seconds.
         seconds: f64,
     },
 }
 
-/// What EBS tells of a volume or snapshot.
+/// The change of a volume or snapshot that an EBS event reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ResourceChange {
-    /// createVolume: available.
+    /// The event createVolume with the result available.
     VolumeMade,
-    /// createVolume: failed, and why, which may be empty.
+    /// The event createVolume with the result failed, and the cause, which may be empty.
     VolumeFailed(String),
-    /// deleteVolume: deleted.
+    /// The event deleteVolume with the result deleted.
     VolumeDeleted,
-    /// createSnapshot: succeeded or failed.
+    /// The event createSnapshot with the result succeeded or failed.
     SnapshotEnded(SnapshotState),
 }
 
-/// Why JSON is not an event. Delivery is retried and then lands in the function's DLQ.
+/// Why JSON is not an event. Lambda repeats the delivery, and then puts the event into the function's DLQ.
 #[derive(Debug, thiserror::Error)]
 pub enum ParseError {
     /// Neither an EventBridge envelope nor a runner's request.
     #[error("not an EventBridge event and not a runner's request")]
     Envelope(#[source] serde_json::Error),
-    /// A known kind of event whose detail lacks something.
+    /// The detail of a known kind of event lacks something.
     #[error("malformed {kind} event")]
     Detail {
         /// The EventBridge detail type.
         kind: &'static str,
-        /// What is missing or of the wrong type.
+        /// What is missing or has a wrong type.
         source: serde_json::Error,
     },
-    /// A known kind of event with a value that makes no sense.
+    /// An event of a known kind has an invalid value.
     #[error("{kind} event: {problem}")]
     Value {
         /// The EventBridge detail type, or the request.
@@ -225,10 +225,10 @@ pub enum ParseError {
 
 type Envelope = EventBridgeEvent<Value>;
 
-/// Reads what Lambda hands to a function: an EventBridge event, or a runner's request.
+/// Reads the payload that a function gets from Lambda: an EventBridge event or a runner's request.
 ///
 /// # Errors
-/// A malformed event of a known kind.
+/// Returns an error for a malformed event of a known kind.
 pub fn parse(raw: Value) -> Result<Event, ParseError> {
     if raw.get("request").is_some() {
         return trial_claim::parse(raw);
@@ -245,12 +245,12 @@ pub fn parse(raw: Value) -> Result<Event, ParseError> {
     }
 }
 
-/// Reads the detail of a known kind.
+/// Reads the detail of an event of a known kind.
 fn detail<T: DeserializeOwned>(kind: &'static str, envelope: Envelope) -> Result<T, ParseError> {
     serde_json::from_value(envelope.detail).map_err(|source| ParseError::Detail { kind, source })
 }
 
-/// Whether a text is the id of an EC2 resource: the prefix, then hex digits.
+/// Whether a text is the id of an EC2 resource: the prefix and 8 to 17 hex digits.
 fn is_resource(text: &str, prefix: &str) -> bool {
     let digits = text.strip_prefix(prefix).unwrap_or_default();
     (8..=17).contains(&digits.len()) && digits.bytes().all(|digit| digit.is_ascii_hexdigit())

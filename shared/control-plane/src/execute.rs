@@ -1,7 +1,7 @@
-//! What commands do, made of calls on AWS ([`crate::calls`]): which calls, in which order, and what follows from an
-//! answer or a refusal. It is the same over the SDKs and over the emulator's World.
+//! The execution of commands by calls to AWS ([`crate::calls`]): which calls are made in which order, and which outcome
+//! follows from an answer or a refusal. It is the same over the SDKs and over the emulator's World.
 //!
-//! A function is built with the services whose commands it executes, so no other client gets into its binary.
+//! A function is built with the services whose commands it executes, so its binary contains no other client.
 
 mod access;
 mod batch;
@@ -44,27 +44,27 @@ pub use uploads::uploads;
 
 type BoxError = Box<dyn Error + Send + Sync>;
 
-/// What came of a command.
+/// The result of a command.
 pub type Executed = Result<Vec<Outcome>, BoxError>;
 
-/// A command under way.
+/// The execution of a command.
 pub type Execution<'a> = Pin<Box<dyn Future<Output = Executed> + Send + 'a>>;
 
-/// A command under way, or handed back: it is another service's.
+/// The execution of a command, or the command itself if another service executes it.
 pub type Taken<'a> = Result<Execution<'a>, Box<Command>>;
 
-/// Executes some of the commands.
+/// A service, which executes some of the commands.
 pub trait Service: Debug + Send + Sync {
-    /// Executes a command, or hands it back.
+    /// Executes a command, or returns it if another service does.
     fn take(&self, command: Box<Command>) -> Taken<'_>;
 }
 
-/// The services that a function reaches beside its table.
+/// The services that a function uses besides its table.
 #[derive(Debug, Default)]
 pub struct Services<'a>(Vec<Box<dyn Service + 'a>>);
 
 impl<'a> Services<'a> {
-    /// Reaches one more.
+    /// Adds a service.
     #[must_use]
     pub fn reaching(mut self, service: impl Service + 'a) -> Self {
         self.0.push(Box::new(service));
@@ -83,7 +83,7 @@ impl<'a> Services<'a> {
     }
 }
 
-/// Everything on all pages of a list.
+/// Returns the items of all pages of a list.
 async fn all_pages<T, F>(mut page: impl FnMut(Option<String>) -> F) -> Result<Vec<T>, CallError>
 where
     F: Future<Output = Result<Page<T>, CallError>>,
@@ -100,7 +100,7 @@ where
     }
 }
 
-/// The token of the next page. A service that gives the same token again would never end the list.
+/// Returns the token of the next page. A repeated token ends the list, because otherwise the list would never end.
 fn another(before: Option<&str>, next: Option<String>) -> Option<String> {
     next.filter(|next| before != Some(next))
 }

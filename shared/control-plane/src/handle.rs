@@ -1,4 +1,4 @@
-//! load → decide → commit → execute, until no event is left.
+//! The flow of an invocation: load, decide, commit and execute, until no input is left.
 
 use std::collections::VecDeque;
 use std::error::Error;
@@ -19,34 +19,34 @@ use crate::store::{Audit, Change, CommitError, Store, View};
 use spotsweep_protocol::cause::chain;
 use spotsweep_protocol::claim::Reply;
 
-/// Steps of one invocation. A sweep of 100 parts takes about 110; 1 000 overdue records a few
-/// thousand. Past this the rest waits for the next delivery: nothing loops for ever.
+/// Most steps of one invocation, so that none loops for ever. A sweep of 100 parts takes about 110, and 1 000 overdue
+/// records take a few thousand. The rest waits for the next delivery.
 const MAX_STEPS: usize = 50_000;
 
-/// How often one step is decided anew because somebody else changed the record.
+/// How often one step is decided again because another invocation has changed the record.
 const MAX_CONFLICTS: usize = 10;
 
-/// Executes commands: [`crate::execute::Services`].
+/// The execution of commands: [`crate::execute::Services`].
 pub trait Executor: Sync {
-    /// Does it, and says what came of it.
+    /// Executes a command, and returns its outcomes.
     ///
     /// # Errors
-    /// What may be tried again later. What will never succeed is an outcome instead.
+    /// Returns an error if the command may succeed later. A permanent failure is an outcome instead.
     fn execute(&self, command: Command) -> impl Future<Output = Result<Vec<Outcome>, ExecuteError>> + Send;
 }
 
-/// A command that did not succeed this time.
+/// The error of a command that may succeed later.
 #[derive(Debug, thiserror::Error)]
 #[error("{command} failed")]
 pub struct ExecuteError {
     /// The command's name.
     pub command: &'static str,
-    /// What the service said.
+    /// The error of the service.
     pub source: Box<dyn Error + Send + Sync>,
 }
 
-/// Why an event could not be handled to its end. State is whole: whatever was committed is
-/// re-driven by the next delivery or by `reconcile`.
+/// Why an event could not be handled completely. The stored state is consistent: the next delivery or `reconcile`
+/// redrives what was committed.
 #[derive(Debug, thiserror::Error)]
 pub enum HandleError {
     /// The store could not be read.
@@ -55,28 +55,28 @@ pub enum HandleError {
     /// The store could not be written.
     #[error("{0}")]
     Commit(&'static str, #[source] CommitError),
-    /// An effect failed.
+    /// A command failed.
     #[error(transparent)]
     Execute(#[from] ExecuteError),
-    /// An event that cannot be, in the state that is: an alarm, nothing was changed.
+    /// An event that cannot come in the present state. Nothing was changed, and it is an alarm.
     #[error("illegal: {0}")]
     Illegal(String),
-    /// More steps than one invocation may take.
+    /// The invocation has reached the most steps that it may take.
     #[error("more than {MAX_STEPS} steps in one invocation; the rest waits for the next delivery")]
     Steps,
 }
 
-/// What an invocation did.
+/// The result of an invocation.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// One line a step, in order.
+    /// One line for each step, in order.
     pub steps: Vec<String>,
-    /// The runner's answer, where a runner asked.
+    /// The reply to the runner, if it has sent a request.
     pub reply: Option<Reply>,
 }
 
 impl Report {
-    /// The function's response: the runner's reply as it is, or the steps.
+    /// Returns the function's response: the reply to the runner, or the steps.
     pub fn into_response(self) -> Value {
         match self.reply {
             Some(reply) => json!(reply),
@@ -85,11 +85,11 @@ impl Report {
     }
 }
 
-/// Handles one input, in a function an event, and everything that follows from it, with the nouns that the function is
-/// built with.
+/// Handles one input and everything that follows from it, with the nouns that the function is built with. A function
+/// gets one event per invocation.
 ///
 /// # Errors
-/// The first thing that failed; independent events of the same invocation are still handled.
+/// Returns the first error. Independent inputs of the same invocation are still handled.
 pub async fn handle(
     store: &(impl Store + Telemetry),
     executor: &impl Executor,
@@ -105,25 +105,26 @@ pub async fn handle(
         };
         let about = input.about();
         let span = log::step(&about);
-        // Boxed: with every client's futures in it, its type is too deep for the compiler's default limit.
+        // The future is boxed, because with the futures of all clients in it its type is too deep for the compiler's
+        // default limit.
         Box::pin(step(store, executor, nouns, settings, (input, about), now, &mut run)).instrument(span).await;
     }
     Err(HandleError::Steps)
 }
 
-/// How far an invocation is.
+/// The progress of an invocation.
 #[derive(Default)]
 struct Run {
-    /// What has yet to be decided.
+    /// The inputs that are yet to be decided.
     queue: VecDeque<Input>,
     report: Report,
-    /// The first thing that failed.
+    /// The first error.
     failed: Option<HandleError>,
-    /// What the last step has loaded.
+    /// The view of the last step, with its subject.
     held: Option<(Subject, View)>,
 }
 
-/// Decides one input and carries out what follows from it.
+/// Decides one input, commits, and executes the commands.
 async fn step(
     store: &(impl Store + Telemetry),
     executor: &impl Executor,
@@ -152,7 +153,7 @@ async fn step(
         run.report.reply = decision.reply;
     }
     run.queue.extend(decision.next.into_iter().map(Input::Followup));
-    // Outcomes go before whatever else waits: they finish what has been begun.
+    // Outcomes are decided before all waiting inputs, because they finish what was begun.
     let mut outcomes = Vec::new();
     for command in decision.commands {
         match executor.execute(command).await {
@@ -168,14 +169,14 @@ async fn step(
     outcomes.into_iter().rev().for_each(|outcome| run.queue.push_front(outcome.into()));
 }
 
-/// What a failed command means to a file that waits for its answer.
+/// Returns the followup of a failed command, if its sweep is a file that waits for its answer.
 fn failed_try(held: Option<&(Subject, View)>, error: String) -> Option<Followup> {
     let (_, view) = held?;
     let sweep = &view.sweep.as_ref()?.record;
     sweep.stage.is_upload().then(|| Followup::TryFailed { sweep: sweep.id.clone(), error })
 }
 
-/// Decides one input and commits the change, anew as long as others change the record meanwhile.
+/// Decides one input and commits the change. It decides again while other invocations change the record.
 async fn commit(
     store: &(impl Store + Telemetry),
     nouns: &[&dyn Noun],
@@ -221,7 +222,7 @@ async fn commit(
     }
 }
 
-/// What an input is about: what the last step has left, completed by what it lacks.
+/// Returns the view for an input: that of the last step with what it lacks, or a new one.
 async fn view(
     store: &impl Store,
     subject: &Subject,
@@ -240,7 +241,7 @@ async fn view(
     }
 }
 
-/// Counts what holds from now on.
+/// Counts the figures of a decision that is final.
 fn committed(
     store: &(impl Store + Telemetry),
     view: &View,

@@ -1,4 +1,4 @@
-//! What one step decides, what it is about, and what it is called.
+//! The input of one step, the records that it is about, and its name.
 
 use crate::event::{Ask, Ending, Event, Job, PartJob, TrialJob, TrialRequest};
 use crate::outcome::Outcome;
@@ -8,62 +8,62 @@ use spotsweep_records::sweep::notification::{Kind, Notification};
 use spotsweep_records::trial::{JOB_ATTEMPTS, JobStatus};
 use spotsweep_records::workspace::{Fact, TrialRef};
 
-/// What one step decides.
+/// The input of one step.
 #[derive(Debug, Clone)]
 #[expect(clippy::large_enum_variant, reason = "a few at a time")]
 pub enum Input {
-    /// From outside.
+    /// An event from outside.
     Event(Event),
-    /// Of a command.
+    /// The outcome of a command.
     Outcome(Outcome),
-    /// What another step left to be decided.
+    /// A followup of another step.
     Followup(Followup),
 }
 
-/// What a step leaves to be decided by another one, of the same record or of others.
+/// An input that a step leaves for another step, about the same record or others.
 #[derive(Debug, Clone)]
 pub enum Followup {
     /// A sweep's due time has passed.
     SweepOverdue(SweepId),
-    /// A trial's due time has passed, and Batch has been asked about its job.
+    /// A trial's due time has passed, and Batch was asked about its job.
     TrialOverdue(TrialRef),
-    /// Something has become known of a trial's workspace.
+    /// A fact about a trial's workspace.
     Workspace(TrialRef, Fact),
-    /// Something has become known of an instance, volume or snapshot.
+    /// A fact about an instance, volume or snapshot.
     Resource(String, Fact),
-    /// A part has ended, as its only job or as Batch's silence says.
+    /// A part has ended: its plain job has, or Batch does not know its job.
     PartEnded(PartJob),
-    /// A runner's request: what it shows of its instance is on the sweep's record by now.
+    /// A runner's request, after the sweep's record notes what the request shows about its instance.
     Requested(Box<TrialRequest>),
-    /// A runner's request, to be decided with the other trials' rungs in view.
+    /// A runner's request that has to be decided with the other trials' rungs.
     Compared(Box<TrialRequest>),
-    /// A trial was interrupted: whether it goes on is decided with the other trials' rungs in view.
+    /// An interrupted trial, which has to be compared by the other trials' rungs.
     Interrupted(TrialRef),
-    /// A sweep is to keep the next snapshot that it names, or is done with a page of them.
+    /// The sweep has to keep the next snapshot that it names, or is done with a page of them.
     Continues(Continuation),
-    /// The trial that the next snapshot is of is to note the sweep.
+    /// The trial of the next snapshot has to note the sweep.
     Continued {
         /// The trial.
         trial: TrialRef,
         /// The sweep and its snapshots.
         of: Continuation,
     },
-    /// The next snapshot is not kept any more.
+    /// The next snapshot is not kept any more, so the sweep cannot start.
     NotKept(Continuation),
-    /// The time of what is kept of a trial has passed: is a sweep that goes on from it still open?
+    /// The time of a trial's kept snapshot has passed, and a sweep that continues from it has to be looked up.
     NeededBy {
         /// The trial.
         trial: TrialRef,
         /// The sweep.
         by: SweepId,
     },
-    /// Batch has been asked about every trial of a settling sweep's page that is not terminal.
+    /// Batch was asked about every trial of a settling sweep's page that is not terminal.
     TrialsChecked(SweepId, Option<u32>),
-    /// A command failed between a dropped file and its answer; it is tried again later.
+    /// A command for a dropped file has failed, and is repeated later.
     TryFailed {
         /// The sweep.
         sweep: SweepId,
-        /// What failed, with its causes.
+        /// The error with its causes.
         error: String,
     },
 }
@@ -77,7 +77,7 @@ pub enum Subject {
     Trial(SweepId, u32),
     /// One trial, its sweep, and the rungs that all trials of the sweep have reached.
     Comparison(SweepId, u32),
-    /// One sweep, and a page of its trials: the one that is read next, where the page named is that one or none is.
+    /// One sweep, and the page of its trials that is read next. The page is not loaded if the input names another one.
     Settlement(SweepId, Option<u32>),
     /// The trials that an instance, volume or snapshot belongs to.
     Resource(String),
@@ -85,19 +85,19 @@ pub enum Subject {
     Overdue,
 }
 
-/// An input's name and subject.
+/// The name of an input, and what it is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct About {
     /// The name in logs and audit entries.
     pub name: &'static str,
-    /// What has to be loaded to decide it; `None` where nothing does.
+    /// The records that have to be loaded; `None` if there are none.
     pub subject: Option<Subject>,
-    /// The attempt that it names.
+    /// The attempt that the input names.
     pub attempt: Option<u32>,
 }
 
 impl Input {
-    /// Its name and subject.
+    /// Returns the name of the input, and what it is about.
     pub fn about(&self) -> About {
         match self {
             Self::Event(event) => of_event(event),
@@ -226,7 +226,8 @@ fn request_name(ask: &Ask) -> &'static str {
     }
 }
 
-/// The attempt is the one under way, else the last that has ended; of a trial that waits for its first, none.
+/// The attempt is the one under way, or else the last that has ended. A trial that waits for its first attempt has
+/// none.
 fn of_trial_job(name: &'static str, job: &TrialJob) -> About {
     let is_under_way = matches!(job.seen.status, JobStatus::Starting | JobStatus::Running);
     let ended = u32::try_from(job.seen.ended.len()).unwrap_or(u32::MAX);

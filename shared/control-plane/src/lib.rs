@@ -1,6 +1,6 @@
-//! Every decision of the control plane, and no ambient effects.
+//! The decisions of the control plane, without effects of their own.
 //!
-//! One event in, one pass through:
+//! An event passes through these steps:
 //!
 //! ```text
 //! JSON → event::parse → Event → Input → store.load(subject) → View
@@ -9,10 +9,10 @@
 //!      → executor.execute(command) → Outcome → Input → decide …
 //! ```
 //!
-//! - [`decide`] is pure: no clock, no randomness, no network; ids derive from what they name.
-//! - Intent is persisted before anything is done: a record's stage implies its one pending
-//!   command, and `reconcile` repeats it for records past their due time.
-//! - [`execute`] makes commands of the calls in [`calls`]. The crate `spotsweep-aws` implements these calls,
+//! - [`decide`] is pure: it uses no clock, randomness or network, and ids derive from what they name.
+//! - An intention is stored before it is executed: a record's stage implies its one pending command, and `reconcile`
+//!   repeats that for records past their due time.
+//! - [`execute`] executes commands by the calls in [`calls`]. The crate `spotsweep-aws` implements these calls,
 //!   [`store::Store`] and [`metrics::Telemetry`] with the SDKs, and the crate `spotsweep-simulation` in memory.
 
 pub mod calls;

@@ -1,4 +1,4 @@
-//! What every log line of a step says beside its message: which sweep, trial and attempt it is about.
+//! The fields of every log line of a step: its sweep, trial and attempt.
 
 use tracing::Span;
 use tracing::field::Empty;
@@ -6,7 +6,7 @@ use tracing::field::Empty;
 use crate::input::{About, Subject};
 use crate::store::View;
 
-/// The span of a step. Fields that do not apply are left out.
+/// Makes the span of a step. Fields that do not apply are left out.
 pub(crate) fn step(about: &About) -> Span {
     if !tracing::enabled!(tracing::Level::INFO) {
         return Span::none();
@@ -26,7 +26,7 @@ pub(crate) fn step(about: &About) -> Span {
     span
 }
 
-/// Adds the trial's newest known attempt to the span of an input that names none, such as a volume's event.
+/// Adds the trial's newest attempt to the span of an input that names none, such as a volume's event.
 pub(crate) fn loaded(about: &About, view: &View) {
     let newest = view.trial.as_ref().and_then(|held| held.record.attempts.keys().next_back());
     if let (None, Some(newest)) = (about.attempt, newest) {

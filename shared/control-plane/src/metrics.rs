@@ -1,8 +1,7 @@
-//! What is counted, for alarms and the dashboard (`infra/operations.yaml`, docs/operations.md).
+//! Metrics for alarms and the dashboard (`infra/operations.yaml`, docs/operations.md).
 //!
-//! A commit is the fact that counts: each figure is the difference between a record before and after it. So an event
-//! that comes twice, and changes nothing, counts once; and what was learnt late, of several attempts at once, counts in
-//! full.
+//! Each metric is a difference between a record before and after a commit. So a repeated event, which changes nothing,
+//! counts once. A late observation of several attempts counts completely.
 
 use jiff::Timestamp;
 
@@ -12,41 +11,41 @@ use spotsweep_records::sweep::Sweep;
 use spotsweep_records::trial::{Attempt, Standing, Trial};
 use spotsweep_records::workspace::{Stage, Workspace};
 
-/// A figure.
+/// One value of a metric.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Metric {
-    /// What is counted.
+    /// The metric.
     pub name: Name,
-    /// How much is added to it; for [`Name::OldestOpenSeconds`], how much it is.
+    /// What is added to it. For [`Name::OldestOpenSeconds`] it is the value itself.
     pub value: f64,
 }
 
-/// What is counted.
+/// The metrics that are published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Name {
-    /// Trials that have ended well.
+    /// Trials that have succeeded.
     TrialsSucceeded,
-    /// Trials that have ended otherwise, except for those that a person cancelled.
+    /// Trials that have failed, except for those that a person cancelled.
     TrialsFailed,
     /// Trials that a person cancelled.
     TrialsCancelled,
-    /// Attempts that have ended because their instance was taken ([`Attempt::was_interrupted`]).
+    /// Attempts that were interrupted ([`Attempt::was_interrupted`]).
     Interruptions,
     /// Workspaces whose copy in another zone was mounted and verified.
     Migrations,
-    /// From the end of an interrupted attempt's container to the start of the next one's, both as Batch tells them.
-    /// What was trained since the last checkpoint, and is trained again, is not in it.
+    /// Seconds from the end of an interrupted attempt's container to the start of the next one's, both as Batch reports
+    /// them. Training after the last checkpoint, which is repeated, is not included.
     SecondsLost,
-    /// What ended and running attempts have cost, with their volumes and the control plane, as of the last look.
+    /// What ended and running attempts have cost, with their volumes and the control plane, as of the newest report.
     Usd,
-    /// What their instance seconds would have cost on demand.
+    /// What the same instance seconds would have cost on demand.
     OnDemandUsd,
-    /// For how long the first of the overdue records has been overdue; 0 where none is. By every run of `reconcile`.
+    /// How long the oldest overdue record has been overdue; 0 if none is. Every run of `reconcile` publishes it.
     OldestOpenSeconds,
 }
 
 impl Name {
-    /// The metric's name in CloudWatch.
+    /// Returns the metric's name in CloudWatch.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::TrialsSucceeded => "TrialsSucceeded",
@@ -61,7 +60,8 @@ impl Name {
         }
     }
 
-    /// Its unit, one of [CloudWatch's](https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_MetricDatum.html).
+    /// Returns the metric's unit, which is one of
+    /// [CloudWatch's](https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_MetricDatum.html).
     pub fn unit(self) -> &'static str {
         match self {
             Self::TrialsSucceeded
@@ -75,18 +75,18 @@ impl Name {
     }
 }
 
-/// Where figures are published: CloudWatch, or nowhere.
+/// Publishes metrics to CloudWatch, or ignores them.
 pub trait Telemetry: Sync {
-    /// Takes every input once its decision holds, with the view that the decision was made on; also where nothing
-    /// changed. The simulation counts by it which inputs met which states.
+    /// Gets every input once its decision is final, with the view of the decision, even if nothing changed. The
+    /// simulation counts with it which inputs came in which states.
     fn decided(&self, _view: &View, _input: &Input) {}
 
-    /// Publishes the figures of a step, once what they count is committed: a commit is the fact that counts. The step's
-    /// commands come later, so an invocation that dies over those has counted it.
+    /// Publishes the metrics of a step after its commit. The step's commands come later, so the metrics are published
+    /// even if the invocation is killed during these.
     fn measured(&self, _about: &About, _metrics: &[Metric], _now: Timestamp) {}
 }
 
-/// The figures of a step: what it is about, the view that it was decided on, and the change that was committed, if any.
+/// Returns the metrics of a step, from what it is about, its view, and the change that was committed, if any.
 pub fn measure(view: &View, about: &About, change: Option<&Change>, now: Timestamp) -> Vec<Metric> {
     let figures = match (&about.subject, change) {
         (Some(Subject::Overdue), _) => {
@@ -133,7 +133,7 @@ fn of_sweep(before: Option<&Sweep>, after: &Sweep) -> Vec<(Name, f64)> {
     vec![(Name::Usd, now.usd - before.usd), (Name::OnDemandUsd, now.on_demand_usd - before.on_demand_usd)]
 }
 
-/// Seconds between an interrupted attempt and the next one; 0 until both are known.
+/// Returns the seconds between an interrupted attempt and the next one; 0 until both times are known.
 fn lost_after(trial: &Trial, number: u32) -> f64 {
     let stopped_at = trial.attempts.get(&number).filter(|attempt| attempt.was_interrupted());
     let stopped_at = stopped_at.and_then(|attempt| attempt.stopped_at);
@@ -148,7 +148,7 @@ fn is_mounted(workspace: &Workspace) -> bool {
     matches!(workspace.stage, Stage::Attached { mounted: true, .. })
 }
 
-/// Whether its volume is a copy from another zone, and its source still kept.
+/// Whether the volume is a copy from another zone whose source still exists.
 fn is_copy(workspace: &Workspace) -> bool {
     workspace.source.as_ref().is_some_and(|source| source.zone != workspace.volume.zone)
 }

@@ -1,4 +1,4 @@
-//! What commands bring: the facts of the outside world that a decision asked for.
+//! The outcomes of commands: what they have brought about or found out.
 
 use std::sync::Arc;
 
@@ -18,29 +18,29 @@ use spotsweep_sweep_file::{Problem, Search};
 #[cfg(doc)]
 use crate::command::Command;
 
-/// What has become of an instance that is to take no further container.
+/// The result of draining an instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Drained {
-    /// It takes none. The ECS container instance, by its ARN.
+    /// The ECS container instance with this ARN takes no further container.
     Yes(String),
-    /// Batch does not show (yet) on which instance the attempt runs.
+    /// Batch does not show on which instance the attempt runs.
     NotPlaced,
-    /// ECS refuses, for this reason.
+    /// ECS refuses, with this reason.
     Refused(String),
 }
 
-/// A dropped file, when it is to be read.
+/// The result of reading a dropped file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Dropped {
-    /// It was deleted before.
+    /// The file was deleted before it was read.
     Gone,
-    /// It has so many bytes, which are too many for a sweep file, so it was not read.
+    /// The file has so many bytes, which is too large for a sweep file, so it was not read.
     TooLarge(u64),
-    /// It was read.
+    /// The file was read.
     Read {
         /// Its bytes.
         bytes: Vec<u8>,
-        /// The number of trials that its object's metadata gives.
+        /// The number of trials in its object's metadata.
         run_cap: Option<String>,
     },
 }
@@ -48,178 +48,178 @@ pub enum Dropped {
 /// The outcome of a command.
 #[derive(Debug, Clone)]
 pub enum Outcome {
-    /// Of [`Command::Workspace`], and of [`Command::LocateAttempt`] where ECS does not know the place.
+    /// The result of [`Command::Workspace`], or of [`Command::LocateAttempt`] if ECS does not know the place.
     Workspace(TrialRef, Fact),
-    /// Of [`Command::LocateAttempt`]: where an attempt is about to run, before its container does.
+    /// [`Command::LocateAttempt`] has found where an attempt will run, before its container starts.
     AttemptLocated {
         /// The trial.
         trial: TrialRef,
-        /// The attempt.
+        /// The attempt's number.
         attempt: u32,
         /// `i-…`
         instance: String,
         /// Availability zone.
         zone: String,
     },
-    /// Of [`Command::ReadUpload`].
+    /// The result of [`Command::ReadUpload`].
     UploadRead {
         /// The sweep.
         sweep: SweepId,
-        /// The file.
+        /// The file, or why it was not read.
         file: Dropped,
     },
-    /// Of [`Command::CheckTarget`].
+    /// The result of [`Command::CheckTarget`].
     TargetChecked {
         /// The sweep.
         sweep: SweepId,
-        /// What is about to be submitted.
+        /// The file and plan to be submitted.
         prepared: Prepared,
-        /// What AWS shows of what it names.
+        /// What AWS shows of the things that the sweep names.
         target: Target,
     },
-    /// Of [`Command::StoreTrials`].
+    /// The result of [`Command::StoreTrials`].
     TrialsStored {
         /// The sweep.
         sweep: SweepId,
-        /// What is about to be submitted.
+        /// The file and plan to be submitted.
         prepared: Prepared,
-        /// A new claim token: the service draws it, because nothing random is decided.
+        /// A new claim token. The service draws it, because a decision must not depend on anything random.
         token: Secret,
     },
-    /// Of [`Command::ReadSnapshots`].
+    /// The result of [`Command::ReadSnapshots`].
     SnapshotsRead(Continuation),
-    /// Of [`Command::SubmitPart`], and of [`Command::FindPart`]: Batch has the job.
+    /// [`Command::SubmitPart`] has submitted the job, or [`Command::FindPart`] has found it.
     PartSubmitted {
-        /// Its name.
+        /// The job's name.
         name: JobName,
         /// Batch's job id.
         job: String,
     },
-    /// Of [`Command::FindPart`]: Batch has no job of that name.
+    /// [`Command::FindPart`] has found no job of that name.
     PartNotFound {
-        /// Its name.
+        /// The job's name.
         name: JobName,
     },
-    /// Of [`Command::SubmitPart`]: Batch refused the job for good.
+    /// Batch has permanently refused the job of [`Command::SubmitPart`].
     PartRefused {
-        /// Its name.
+        /// The job's name.
         name: JobName,
-        /// Batch's words.
+        /// Batch's message.
         message: String,
     },
-    /// Of [`Command::TerminateJobs`].
+    /// [`Command::TerminateJobs`] has terminated the jobs.
     JobsTerminated(SweepId),
-    /// Of [`Command::WritePlan`].
+    /// [`Command::WritePlan`] has written the plan.
     PlanWritten(SweepId),
-    /// Of [`Command::WriteRejection`].
+    /// [`Command::WriteRejection`] has written the rejection.
     RejectionWritten {
         /// The sweep.
         sweep: SweepId,
-        /// What it says.
+        /// The problems in the rejection.
         problems: Vec<Problem>,
     },
-    /// Of [`Command::Notify`].
+    /// [`Command::Notify`] has put the event on the bus.
     Notified(Notification),
-    /// Of [`Command::StorePage`].
+    /// [`Command::StorePage`] has stored the page.
     PageStored {
         /// The sweep.
         sweep: SweepId,
-        /// The page.
+        /// The page's number.
         page: u32,
         /// Whether all of its trials have ended for good.
         has_ended: bool,
     },
-    /// Of [`Command::ReadPages`].
+    /// The result of [`Command::ReadPages`].
     PagesRead {
         /// The sweep.
         sweep: SweepId,
-        /// All its trials that have a record.
+        /// The trials of the sweep that have a record.
         trials: Arc<[Trial]>,
     },
-    /// Of [`Command::Gather`].
+    /// The result of [`Command::Gather`].
     ReportInputs {
         /// The sweep.
         sweep: SweepId,
-        /// As in the command.
+        /// The trials of the command.
         trials: Arc<[Trial]>,
-        /// What was found.
+        /// The inputs that were found.
         inputs: Arc<ReportInputs>,
     },
-    /// Of [`Command::PublishResults`].
+    /// [`Command::PublishResults`] has written the results.
     ResultsPublished {
         /// The sweep.
         sweep: SweepId,
-        /// Its `summary.json`, where it has ended.
+        /// The `summary.json` of a sweep that has ended.
         summary: Option<String>,
     },
-    /// Of [`Command::CancelWaiting`].
+    /// [`Command::CancelWaiting`] has cancelled the waiting attempts.
     WaitingCancelled(SweepId),
-    /// Of [`Command::DrainInstance`].
+    /// The result of [`Command::DrainInstance`].
     InstanceDrained {
-        /// The trial and who asks.
+        /// The claim of the attempt.
         request: TrialRequest,
-        /// What has become of the instance.
+        /// Whether the instance is drained.
         drained: Drained,
     },
-    /// Of [`Command::CheckInstance`].
+    /// The result of [`Command::CheckInstance`].
     InstanceChecked {
         /// The trial.
         trial: TrialRef,
-        /// The attempt.
+        /// The attempt's number.
         attempt: u32,
-        /// Its instance; absent where Batch does not show on which one the attempt runs.
+        /// The instance; absent if Batch does not show on which one the attempt runs.
         host: Option<Host>,
     },
-    /// Of [`Command::EndInstance`].
+    /// The result of [`Command::EndInstance`].
     InstanceEnded {
         /// The trial.
         trial: TrialRef,
-        /// The attempt.
+        /// The attempt's number.
         attempt: u32,
-        /// Why EC2 does not end it, if it refuses that.
+        /// Why EC2 refuses to terminate it, if it does.
         refusal: Option<String>,
     },
-    /// Of [`Command::ReadSpace`]: what the trial's parameters are searched in.
+    /// The result of [`Command::ReadSpace`].
     SpaceRead {
-        /// The trial and who asks.
+        /// The claim that needs it.
         request: TrialRequest,
         /// The space and its seed.
         search: Arc<Search>,
     },
-    /// Of [`Command::FindStart`].
+    /// The result of [`Command::FindStart`].
     StartFound {
-        /// The trial and who asks.
+        /// The claim that needs it.
         request: TrialRequest,
-        /// What it starts from.
+        /// What the trial starts from.
         start: TrialStart,
     },
-    /// Of [`Command::FindGpus`].
+    /// The result of [`Command::FindGpus`].
     GpusFound {
-        /// The trial and who asks.
+        /// The claim that needs it.
         request: TrialRequest,
-        /// UUIDs of the container's GPUs; absent where ECS does not know the container.
+        /// UUIDs of the container's GPUs; absent if ECS does not know the container.
         gpus: Option<Vec<String>>,
     },
-    /// Of [`Command::FindLine`]: where the trial's line lies in `trials.jsonl`.
+    /// [`Command::FindLine`] has found the trial's line in `trials.jsonl`.
     LineFound {
-        /// The trial.
+        /// The claim that needs it.
         request: TrialRequest,
-        /// The line.
+        /// The byte range of the line.
         line: ByteRange,
-        /// Where its outputs go.
+        /// The prefix of the trial's outputs.
         outputs: Prefix,
-        /// As in the command.
+        /// The GPUs of the command.
         gpus: Option<Vec<String>>,
     },
-    /// Of [`Command::IssueCredentials`].
+    /// The result of [`Command::IssueCredentials`].
     CredentialsIssued {
-        /// The trial and who asks.
+        /// The request for credentials.
         request: TrialRequest,
         /// The credentials.
         access: Access,
     },
-    /// Of [`Command::DescribeJobs`], for each job that Batch knows.
+    /// A job that [`Command::DescribeJobs`] has found.
     JobDescribed(Job),
-    /// Of [`Command::DescribeJobs`]: Batch does not know the job (any more).
+    /// A job of [`Command::DescribeJobs`] that Batch does not know, or does not know any more.
     JobUnknown(DescribedJob),
 }

@@ -1,4 +1,4 @@
-//! What a deployment fixes for all sweeps. Read from the environment once, at cold start.
+//! What is the same for all sweeps of a deployment. It is read from the environment once, at cold start.
 
 use std::time::Duration;
 
@@ -8,58 +8,59 @@ use spotsweep_sweep_file::{Defaults, initialization_rate};
 /// A deployment's names and times.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// The deployment's bucket: the only one whose uploads are sweep files.
+    /// The deployment's bucket. Only uploads to it are sweep files.
     pub bucket: String,
     /// Queue for files that name none.
     pub queue: Option<String>,
     /// Job definition for files that name none.
     pub job_definition: Option<String>,
-    /// Name of the `trial-claim` function, handed to every runner.
+    /// Name of the `trial-claim` function, which every runner invokes.
     pub claim_function: String,
-    /// ARN of the role whose credentials are issued to attempts, each for its own trial.
+    /// ARN of the role whose credentials attempts get, each limited to its own trial.
     pub trial_role: String,
-    /// How long one invocation may hold a record's pending command before another takes over.
-    /// Longer than any function's timeout, and than ListJobs takes to show a new job.
+    /// How long one invocation may hold a record's pending command before another takes over. It is longer than any
+    /// function's timeout, and longer than ListJobs takes to show a new job.
     pub lease: Duration,
-    /// What a sweep file does not say.
+    /// Values that replace missing ones of a sweep file.
     pub defaults: Defaults,
-    /// GiB of a trial's volume, where the file does not say; 0 gives volumes only to sweeps that ask for one.
+    /// GiB of a trial's volume if the file names none. With 0 only sweeps that ask for volumes get them.
     pub workspace_gib: u32,
-    /// MiB/s at which a volume loads its snapshot, where the file does not say; absent for EC2's own rate.
+    /// MiB/s at which a volume loads its snapshot if the file names none; absent for EC2's default rate.
     pub initialization_rate: Option<u32>,
-    /// How long a runner that waits for its workspace pauses between two questions.
+    /// How long a runner that waits for its workspace waits between two requests.
     pub poll: Duration,
-    /// Trials whose records are read by one invocation.
+    /// How many trials' records one invocation reads.
     pub page_trials: u32,
-    /// How long Running work may be silent before Batch is asked about it.
+    /// How long a running trial or sweep may be without events before Batch is asked about it.
     pub recheck: Duration,
 }
 
-/// Longer than the functions' timeout of 60 s by as much again.
+/// The default of [`Settings::lease`]: twice the functions' timeout of 60 s.
 pub const LEASE: Duration = Duration::from_secs(120);
 
-/// See [`Settings::workspace_gib`]: some checkpoints and a dataset; gp3 at $0.08 a GiB and month is 0.2 cents an hour.
+/// The default of [`Settings::workspace_gib`]: room for some checkpoints and a dataset. gp3 at $0.08 per GiB and month
+/// costs 0.2 cents per hour.
 pub const WORKSPACE_GIB: u32 = 20;
 
-/// For how long the workspace of a trial that failed is kept, where the file does not say: a weekend is in it.
+/// How long the workspace of a failed trial is kept if the file does not say: long enough for a weekend.
 pub const KEEP_FAILED_SECONDS: u32 = 3 * 86_400;
 
-/// See [`Settings::poll`]: an attachment takes a few seconds.
+/// The default of [`Settings::poll`]. An attachment takes a few seconds.
 pub const POLL: Duration = Duration::from_secs(2);
 
-/// See [`Settings::recheck`].
+/// The default of [`Settings::recheck`].
 pub const RECHECK: Duration = Duration::from_secs(600);
 
-/// Longest time between two re-drives of the same stage: an outage that is over does not hold a sweep for longer.
+/// Longest time between two redrives of the same stage, so that a sweep continues soon after an outage.
 pub const LONGEST_BACKOFF: Duration = Duration::from_secs(15 * 60);
 
 impl Settings {
     /// Reads `SPOTSWEEP_BUCKET`, `SPOTSWEEP_QUEUE`, `SPOTSWEEP_JOB_DEFINITION`, `SPOTSWEEP_CLAIM_FUNCTION`,
-    /// `SPOTSWEEP_TRIAL_ROLE`, `SPOTSWEEP_DEFAULT_TRIALS`, `SPOTSWEEP_WORKSPACE_GIB`, `SPOTSWEEP_INITIALIZATION_RATE`, `SPOTSWEEP_POLL_MS`,
-    /// `SPOTSWEEP_LEASE_SECONDS` and `SPOTSWEEP_RECHECK_SECONDS`.
+    /// `SPOTSWEEP_TRIAL_ROLE`, `SPOTSWEEP_DEFAULT_TRIALS`, `SPOTSWEEP_WORKSPACE_GIB`, `SPOTSWEEP_INITIALIZATION_RATE`,
+    /// `SPOTSWEEP_POLL_MS`, `SPOTSWEEP_LEASE_SECONDS` and `SPOTSWEEP_RECHECK_SECONDS`.
     ///
     /// # Errors
-    /// The name of a variable that is absent and needed, or not a number.
+    /// Returns a text with the name of a variable that is missing, or that has an invalid value.
     pub fn from_variables(get: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
         let text = |name: &str| get(name).filter(|value| !value.is_empty());
         let wanted =

@@ -1,4 +1,4 @@
-//! Stored state, and the one trait through which it is read and written.
+//! The stored state, and the trait that reads and writes it.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,46 +15,47 @@ use spotsweep_records::sweep::Sweep;
 use spotsweep_records::trial::Trial;
 use spotsweep_records::workspace::TrialRef;
 
-/// A record as it was stored when it was loaded.
+/// A record as it was when it was loaded.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Versioned<T> {
     /// The record.
     pub record: T,
-    /// Counts the commits; a commit succeeds only on the version that was loaded.
+    /// The number of commits. A commit succeeds only on the version that was loaded.
     pub version: u64,
-    /// When to look after it, while it is open.
+    /// The due time, while the record is open.
     pub due: Option<Timestamp>,
-    /// The newest entries of its history, which are stored in it and have no row of their own yet.
+    /// The newest entries of the record's history, which are stored in the record itself and have no rows of their own
+    /// yet.
     pub recent: History,
 }
 
 impl<T> Versioned<T> {
-    /// Whether its due time has passed.
+    /// Whether the due time has passed.
     pub fn is_overdue(&self, now: Timestamp) -> bool {
         self.due.is_some_and(|due| due <= now)
     }
 }
 
-/// What a decision sees: the event's subject, and nothing else.
+/// The loaded records of an input's subject, which are all that a decision depends on besides the input.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct View {
-    /// The sweep, where the subject has one and it exists.
+    /// The sweep, if the subject has one that exists.
     pub sweep: Option<Versioned<Sweep>>,
-    /// The trial, where the subject is one and it exists.
+    /// The trial, if the subject is one that exists.
     pub trial: Option<Versioned<Trial>>,
-    /// A page of the sweep's trials, where the subject is its settlement.
+    /// A page of the sweep's trials, if the subject is its settlement.
     pub trials: Vec<Trial>,
-    /// Every trial that has reached a rung or was given its parameters, where the subject is a comparison.
+    /// Every trial that has reached a rung or has suggested parameters, if the subject is a comparison.
     pub peers: Option<BTreeMap<u32, Peer>>,
-    /// The trials that the resource belongs to, where the subject is one.
+    /// The trials that the resource belongs to, if the subject is a resource.
     pub referring: Vec<TrialRef>,
-    /// Records past their due time, where the subject is those.
+    /// Records past their due time, if these are the subject.
     pub overdue: Vec<Overdue>,
-    /// When the first of those was due.
+    /// The earliest due time of these.
     pub oldest_due: Option<Timestamp>,
 }
 
-/// A record past its due time, as the index over open work shows it.
+/// A record past its due time, as the index of open work shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Overdue {
     /// A sweep.
@@ -66,24 +67,24 @@ pub enum Overdue {
 /// One record to write.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
-    /// The record, whole.
+    /// The whole record.
     pub record: Record,
-    /// When to look after it; absent where nothing is left to do.
+    /// The due time; absent if nothing is left to do.
     pub due: Option<Timestamp>,
-    /// Whether it stands where it stood, with newer figures: that needs no entry in its history. A runner reports by
-    /// the minute, which is most of what a control plane costs.
+    /// Whether only figures have changed. Such a change needs no entry in the history. A runner reports every minute,
+    /// so most of the control plane's costs are for such changes.
     pub figures_only: bool,
-    /// What must not be another one's for this to be written.
+    /// Reservations without which the change is not written.
     pub reserved: Vec<Reservation>,
 }
 
-/// Something that only one of a sweep's trials or parameter sets may have at the same moment. It lasts for
-/// [`RESERVED`]: by then the others see what was committed with it, or nothing was.
+/// A claim of one trial or parameter set to something that no other may have at the same time. It lasts for
+/// [`RESERVED`]. After that time other claims see what was committed with it, or nothing was committed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reservation {
-    /// What.
+    /// The name of what is reserved.
     pub key: String,
-    /// The trial or the set that has it. It may reserve it again.
+    /// The trial or the set that reserves it, and that may reserve it again.
     pub owner: u32,
 }
 
@@ -99,26 +100,27 @@ pub enum Record {
     Trial(Box<Trial>),
 }
 
-/// Who changed a record, why, and what it led to: an entry of its history, one for every change but of figures.
+/// An entry of a record's history: why the record was changed, and what followed. Every change has one, except for
+/// changes of figures only.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Audit {
-    /// When.
+    /// The time of the change.
     pub at: Timestamp,
     /// Name of the input, see [`crate::input::About::name`].
     pub event: Cow<'static, str>,
-    /// What was decided, for people.
+    /// The decision, as text for people.
     pub answer: String,
-    /// Where the record stands from then on, in short: a record's history tells its way to what is stored.
+    /// A short description of the record after the change, so that a record's history shows all its states.
     pub state: String,
     /// Names of the commands that follow, see [`crate::command::Command::name`].
     pub commands: Vec<Cow<'static, str>>,
 }
 
-/// Audit entries of a record by the version that each made.
+/// Audit entries of a record by the version of their commit.
 pub type History = BTreeMap<u64, Audit>;
 
 impl Record {
-    /// The sweep that it is of.
+    /// Returns the id of the record's sweep.
     pub fn sweep(&self) -> &SweepId {
         match self {
             Self::Sweep(sweep) => &sweep.id,
@@ -126,7 +128,7 @@ impl Record {
         }
     }
 
-    /// Where it stands, in short: a sweep's stage; a trial's status and its workspace's stage.
+    /// Returns a short description: a sweep's stage, or a trial's status and its workspace's stage.
     pub fn state(&self) -> String {
         match self {
             Self::Sweep(sweep) => sweep.stage.name().to_owned(),
@@ -136,7 +138,7 @@ impl Record {
 }
 
 impl View {
-    /// The version that a change of this record builds on; 0 where it is new.
+    /// Returns the version on which a change of this record is based; 0 for a new record.
     pub fn version_of(&self, record: &Record) -> u64 {
         match record {
             Record::Sweep(_) => self.sweep.as_ref().map_or(0, |held| held.version),
@@ -144,9 +146,10 @@ impl View {
         }
     }
 
-    /// Ids of instances, volumes and snapshots that a change makes the record belong to: each gets a pointer row, no
-    /// later than the change, so that the resource's events find the trial. Pointers are never taken back; a trial that
-    /// has left its resource, or has never come to it, ignores what comes by them.
+    /// Returns the ids of instances, volumes and snapshots that the record belongs to after a change, and did not
+    /// before. A pointer row is written for each, not later than the change, so that the resource's events find the
+    /// trial. Pointers are never removed. A trial that has left its resource, or never got it, ignores the resource's
+    /// events.
     pub fn new_references<'a>(&self, change: &'a Change) -> Vec<&'a str> {
         let Record::Trial(trial) = &change.record else { return Vec::new() };
         let held = self.trial.as_ref().and_then(|held| held.record.workspace.as_ref());
@@ -155,9 +158,9 @@ impl View {
         now.filter(|id| !known.contains(id)).collect()
     }
 
-    /// What the decisions about other trials need of the trial that a change writes, and the version that it is of. It
-    /// follows the record, so that it never has what the record has not. A change that is more than figures repeats it:
-    /// that makes up for a write that was lost.
+    /// Returns the row about the changed trial for decisions about other trials, with the version of the record. The
+    /// row is derived from the record, so it never has something that the record lacks. Every change that is more than
+    /// figures writes it again, which makes up for a write that was lost.
     pub fn peer_of<'a>(&self, change: &'a Change) -> Option<(&'a Trial, Peer, u64)> {
         match &change.record {
             Record::Trial(trial) if !change.figures_only => {
@@ -168,7 +171,7 @@ impl View {
         }
     }
 
-    /// The entries of a record's history that it holds itself.
+    /// Returns the entries of a record's history that are stored in the record itself.
     pub fn recent_of(&self, record: &Record) -> History {
         let recent = match record {
             Record::Sweep(_) => self.sweep.as_ref().map(|held| &held.recent),
@@ -177,7 +180,7 @@ impl View {
         recent.cloned().unwrap_or_default()
     }
 
-    /// The view after a commit, which has left these entries in the record.
+    /// Updates the view after a commit that has left these entries in the record.
     pub fn apply(&mut self, change: Change, recent: History) {
         let version = self.version_of(&change.record) + 1;
         let due = change.due;
@@ -188,44 +191,44 @@ impl View {
     }
 }
 
-/// Why a commit did not happen.
+/// Why a commit has failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CommitError {
     /// Another commit has changed the record since it was loaded.
     #[error("the record has changed since it was loaded")]
     Conflict,
-    /// The store did not take it.
+    /// The store has not accepted the change.
     #[error("commit failed")]
     Failed(#[source] Box<dyn Error + Send + Sync>),
 }
 
-/// Stored state: DynamoDB, or memory in tests and simulation.
+/// The stored state: DynamoDB, or memory in tests and simulation.
 pub trait Store: Sync {
-    /// Loads what an input is about. Strongly consistent, but for [`Subject::Overdue`] and the peers of
-    /// [`Subject::Comparison`].
+    /// Loads the records that an input is about. The reads are strongly consistent, except those for
+    /// [`Subject::Overdue`] and for the peers of [`Subject::Comparison`].
     ///
     /// # Errors
-    /// Whatever the store says; the event is delivered again.
+    /// Returns the store's error. The event is delivered again.
     fn load(
         &self,
         subject: &Subject,
         now: Timestamp,
     ) -> impl Future<Output = Result<View, Box<dyn Error + Send + Sync>>> + Send;
 
-    /// Loads the peers alone: [`View::peers`] of a comparison, for a view that has the sweep and the trial already.
+    /// Loads only [`View::peers`], for a comparison whose view has the sweep and the trial already.
     ///
     /// # Errors
-    /// Whatever the store says; the event is delivered again.
+    /// Returns the store's error. The event is delivered again.
     fn peers(
         &self,
         sweep: &SweepId,
     ) -> impl Future<Output = Result<BTreeMap<u32, Peer>, Box<dyn Error + Send + Sync>>> + Send;
 
-    /// Writes a change and its audit entry, both or neither, if the record's version is still the
-    /// view's. Of figures alone there is no entry. Says which entries the record holds from now on.
+    /// Writes both a change and its audit entry, or neither, if the record's version is still the view's. A change of
+    /// figures only has no entry. Returns the entries that are stored in the record after that.
     ///
     /// # Errors
-    /// [`CommitError::Conflict`] where it is not.
+    /// Returns [`CommitError::Conflict`] if the version differs.
     fn commit(
         &self,
         view: &View,

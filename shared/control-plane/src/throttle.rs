@@ -1,14 +1,15 @@
-//! What follows a throttled call: when it is repeated, and whose is repeated first.
+//! How throttled calls are repeated, and whose calls come first.
 //!
-//! CreateSnapshot and SubmitJob have no client token, so the SDK must not repeat them by itself (facts 1, 6).
+//! CreateSnapshot and SubmitJob have no client token, so the SDK must not repeat them itself (facts 1, 6).
 
 use std::time::Duration;
 
 use spotsweep_search::stop::Rank;
 
-/// Pauses between tries of a throttled CreateSnapshot, as long as a function may live. A whole zone's reclaim asks for
-/// hundreds at once and the bucket refills with 5 a second (fact 23); of one volume EBS takes one in 15 s, and an
-/// interruption's early snapshot is often followed by the final one within that.
+/// Pauses between tries of a throttled CreateSnapshot, which together are as long as a function may run. The reclaim of
+/// a whole zone needs hundreds of calls at once, and the bucket refills with 5 a second (fact 23). EBS takes one
+/// snapshot of a volume in 15 s, and the early snapshot of an interruption is often followed by the final one within
+/// that time.
 const SNAPSHOT_PAUSES: [Duration; 8] = [
     Duration::from_secs(1),
     Duration::from_secs(2),
@@ -20,21 +21,22 @@ const SNAPSHOT_PAUSES: [Duration; 8] = [
     Duration::from_secs(8),
 ];
 
-/// All of them together: no wait for others makes it longer.
+/// The longest time for all pauses together, which includes the wait for other trials.
 const PATIENCE: Duration = Duration::from_secs(47);
 
-/// The longest first pause where the account is throttled. Where an early snapshot holds most already, and no rank is
-/// known, it is the only one: workspaces of which nothing is saved, and whose instances go within two minutes, come first.
+/// The longest first pause when the account is throttled. It is the only pause if an early snapshot holds most of the
+/// data already and no rank is known. Workspaces without a snapshot, whose instances are gone within two minutes, then
+/// come first.
 const LONGEST_WAIT: Duration = Duration::from_secs(45);
 
-/// Tries of SubmitJob, whose bucket refills with 50 a second (fact 18).
+/// Tries of SubmitJob, whose bucket refills with 50 tokens a second (fact 18).
 const SUBMIT_TRIES: u32 = 5;
 
-/// The code of one volume's limit: "Wait at least 15 seconds between concurrent volume snapshots"
+/// The error code of one volume's limit: "Wait at least 15 seconds between concurrent volume snapshots"
 /// (<https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html>).
 const OF_VOLUME: &str = "SnapshotCreationPerVolumeRateExceeded";
 
-/// The codes of the account's limits.
+/// The error codes of the account's limits.
 const OF_ACCOUNT: [&str; 6] = [
     "RequestLimitExceeded",
     "Throttling",
@@ -44,37 +46,38 @@ const OF_ACCOUNT: [&str; 6] = [
     "TooManyRequestsException",
 ];
 
-/// The limit that a throttled call has met. The call has had no effect.
+/// The limit that a throttled call has exceeded. The call had no effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
-    /// Calls of the account.
+    /// The limit of the account's calls.
     Account,
-    /// Snapshots of one volume.
+    /// The limit of one volume's snapshots.
     Volume,
 }
 
 impl Limit {
-    /// By an error's code; none where the error is not about a limit of calls.
+    /// Returns the limit of an error code; `None` if the error is not about a limit of calls.
     pub fn of(code: &str) -> Option<Self> {
         if code == OF_VOLUME { Some(Self::Volume) } else { OF_ACCOUNT.contains(&code).then_some(Self::Account) }
     }
 }
 
-/// Whose call comes first where the account's limits are short. A trial that leads does not wait for others; another one
-/// waits the longer, the more of the others are better. Each wait has a bound, and the call is made at its end.
+/// The order of calls when the account's limits are exceeded. The call of a trial that leads does not wait for others.
+/// Another trial's call waits the longer, the more of the others are better. Each wait is bounded, and the call is made
+/// at its end.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Turn {
-    /// The share of the other trials that are better, where it is known.
+    /// The share of the other trials that are better, if it is known.
     behind: Option<f64>,
 }
 
 impl Turn {
-    /// Of a trial with this rank.
+    /// Returns the turn of a trial with this rank.
     pub fn of(rank: Option<Rank>) -> Self {
         Self { behind: rank.map(|rank| rank.behind()) }
     }
 
-    /// A wait that is up to twice as long as `least`.
+    /// Returns a wait of `least` to twice `least`.
     pub fn wait(self, least: Duration) -> Duration {
         least.mul_f64(1.0 + self.behind.unwrap_or_default())
     }
@@ -89,13 +92,13 @@ pub struct SnapshotRetries {
 }
 
 impl SnapshotRetries {
-    /// Before the first try. `saved_early`: whether an early snapshot holds most already.
+    /// Makes the pauses of a new call. `saved_early` is whether an early snapshot holds most of the data already.
     pub fn new(saved_early: bool, turn: Turn) -> Self {
         Self { saved_early, turn, pauses: None }
     }
 
-    /// The pause after a try that was throttled; none where it was the last. The first throttle decides which pauses
-    /// there are.
+    /// Returns the pause after a throttled try; `None` if that was the last try. The first throttled try decides which
+    /// pauses there are.
     pub fn pause(&mut self, limit: Limit) -> Option<Duration> {
         let (saved_early, turn) = (self.saved_early, self.turn);
         self.pauses.get_or_insert_with(|| pauses(saved_early, turn, limit).into_iter()).next()
@@ -113,7 +116,7 @@ fn pauses(saved_early: bool, turn: Turn, limit: Limit) -> Vec<Duration> {
     Some(wait).filter(|wait| !wait.is_zero()).into_iter().chain(SNAPSHOT_PAUSES).take_while(is_in_time).collect()
 }
 
-/// The pauses between tries of one throttled SubmitJob, 6 s in all.
+/// Returns the pauses between tries of one throttled SubmitJob, 6 s in all.
 pub fn submit_pauses() -> impl Iterator<Item = Duration> {
     (1..SUBMIT_TRIES).map(|tried| Duration::from_millis(200 << tried))
 }

@@ -1,4 +1,4 @@
-//! The best trial, and the order of all of them.
+//! The best trial, and the order of all trials.
 
 use crate::score::order;
 use crate::score::{Score, ranked_value, score};
@@ -8,12 +8,12 @@ use spotsweep_records::sweep::{Over, Plan, Ranking};
 use spotsweep_records::trial::{Standing, Trial};
 use spotsweep_search::stop::lies_apart;
 
-/// Ranks a sweep whose file names no metric: the first of these that any trial has reported.
-/// The names are those of Keras, the last column says whether larger is better.
+/// The metrics that rank a sweep whose file names none: the first one that any trial has reported. The names are those
+/// of Keras, and the second value is whether larger is better.
 const ASSUMED_METRICS: [(&str, bool); 4] =
     [("val_accuracy", true), ("accuracy", true), ("val_loss", false), ("loss", false)];
 
-/// The metric that ranks: the file's own, else one of the usual names.
+/// Returns the metric that ranks the trials: that of the sweep file, or else one of the usual names.
 pub fn ranking(plan: &Plan, trials: &[Trial]) -> Option<Ranking> {
     let reported = |name: &str| trials.iter().any(|trial| trial.metrics.contains_key(name));
     let assumed = || ASSUMED_METRICS.iter().find(|(name, _)| reported(name));
@@ -25,29 +25,29 @@ pub fn ranking(plan: &Plan, trials: &[Trial]) -> Option<Ranking> {
     plan.metric.clone().or_else(|| assumed().map(by))
 }
 
-/// A trial's place.
+/// A trial with its rank.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ranked<'a> {
     /// The trial.
     pub trial: &'a Trial,
-    /// From 1; that of its set, where the sweep has repeats.
+    /// The rank from 1, or the rank of the trial's set where the sweep has repeats; absent for a trial without one.
     pub rank: Option<usize>,
 }
 
-/// The best trial.
+/// The best trial, with its value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Best<'a> {
     /// The metric that ranks.
     pub by: Ranking,
-    /// The trial.
+    /// The best trial.
     pub trial: &'a Trial,
     /// Its value of the metric.
     pub value: f64,
-    /// Its parameter set, where the sweep has repeats.
+    /// Its parameter set with the set's mean, where the sweep has repeats.
     pub set: Option<(Set<'a>, Mean)>,
 }
 
-/// All trials from best to worst. Those of one parameter set are together, where the sweep has repeats.
+/// Returns all trials from best to worst. Those of one parameter set are together, where the sweep has repeats.
 pub fn ranked<'a>(plan: &Plan, trials: &'a [Trial]) -> Vec<Ranked<'a>> {
     let by = ranking(plan, trials);
     if let Some(repeats) = &plan.repeats {
@@ -65,7 +65,7 @@ pub fn ranked<'a>(plan: &Plan, trials: &'a [Trial]) -> Vec<Ranked<'a>> {
     (1..).zip(ordered).map(place).collect()
 }
 
-/// The best trial; `None` where no trial has a rank.
+/// Returns the best trial; `None` where no trial has a rank.
 pub fn best<'a>(plan: &Plan, trials: &'a [Trial]) -> Option<Best<'a>> {
     let by = ranking(plan, trials)?;
     let (trial, set) = match &plan.repeats {
@@ -79,8 +79,8 @@ pub fn best<'a>(plan: &Plan, trials: &'a [Trial]) -> Option<Best<'a>> {
     Some(Best { by, trial, value, set })
 }
 
-/// The trial that still trains and has a better value so far than each other one, also those that have succeeded. `None`
-/// where the sweep has repeats: its sets have the ranks.
+/// Returns the best trial so far, if it still trains: its value is better than those of all others, including trials
+/// that have succeeded. It is `None` for a sweep with repeats, because there the sets have the ranks.
 pub fn leader<'a>(plan: &Plan, trials: &'a [Trial]) -> Option<Best<'a>> {
     let by = ranking(plan, trials).filter(|_| plan.repeats.is_none())?;
     let values = trials.iter().filter_map(|trial| Some((trial, value_so_far(&by, trial)?)));
@@ -88,11 +88,11 @@ pub fn leader<'a>(plan: &Plan, trials: &'a [Trial]) -> Option<Best<'a>> {
     (trial.standing() != Standing::Succeeded).then_some(Best { by, trial, value, set: None })
 }
 
-/// Which trial has reached the sweep's target, and with what; `None` where none has, or the sweep has no target. Where
-/// the sweep has repeats, the mean of a set has to reach it, over a value of each of its trials.
+/// Returns which trial has reached the sweep's target, and with which value. It is `None` where none has, or the sweep
+/// has no target. Where the sweep has repeats, the mean of a set has to reach it, over a value of each of its trials.
 ///
-/// Only trials count that have trained and may still succeed, and no value that [`lies_apart`] from the target and from
-/// those of all other trials.
+/// Only trials count that have trained and may still succeed. A value does not count if it [`lies_apart`] from the
+/// target and from the values of all other trials.
 pub fn reached_target(plan: &Plan, trials: &[Trial]) -> Option<String> {
     let (by, target) = plan.metric.as_ref().zip(plan.target)?;
     let has_reached = |value: f64| by.cost(value) <= by.cost(target);
@@ -115,14 +115,15 @@ pub fn reached_target(plan: &Plan, trials: &[Trial]) -> Option<String> {
     })
 }
 
-/// Whether the trial has reached the sweep's target by itself. Of a set that reaches it, at least one trial has.
+/// Whether the trial's own value reaches the sweep's target. If a set reaches the target, at least one of its trials
+/// does.
 pub fn reaches_target(plan: &Plan, trial: &Trial) -> bool {
     let reaches = |(by, target): (&Ranking, f64)| Some(by.cost(value_so_far(by, trial)?) <= by.cost(target));
     plan.metric.as_ref().zip(plan.target).and_then(reaches).unwrap_or(false)
 }
 
-/// Of a trial that has succeeded or may still do so. Before Batch has reported the start of the attempt that has the
-/// trial, its figures decide nothing about others.
+/// Returns the value of a trial that has succeeded or may still do so. A trial's figures must not decide about others
+/// before Batch has reported the start of the attempt that has claimed it, so it has no value until then.
 pub fn value_so_far(by: &Ranking, trial: &Trial) -> Option<f64> {
     let counts = match trial.standing() {
         Standing::Succeeded => true,

@@ -1,13 +1,13 @@
-//! Which trial is better: the one meaning of "best" for `status`, `watch`, the leaderboard, the report, `pull` and the
-//! summary.
+//! Which of a sweep's trials is better. `status`, `watch`, the leaderboard, the report, `pull` and the summary all use
+//! this definition of "best".
 //!
 //! Only a trial that succeeded with a finite value of the metric has a rank and can be the best. A trial whose newest
-//! value is NaN or infinite has diverged, whatever it had before.
+//! value is NaN or infinite has diverged, whatever its earlier values were.
 //!
-//! Where a sweep repeats its parameter sets, the sets have the ranks, by their means ([`sets`]). A trial has
-//! the rank of its set, and the best trial is the best one of the best set.
+//! Where a sweep repeats its parameter sets, the sets have the ranks, by their means ([`sets`]). A trial has the rank
+//! of its set, and the best trial is the best one of the best set.
 //!
-//! [`suggestion`] says which parameters a trial gets from a search, by what the others have.
+//! [`suggestion`] chooses the parameters that a trial gets from a search, by the results of the others.
 
 mod best;
 pub mod peer;

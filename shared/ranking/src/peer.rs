@@ -1,23 +1,23 @@
-//! What the decisions about one trial need to know of the others: a small row of each.
+//! The small row of each trial that decisions about other trials read.
 
 use crate::score::{Score, score};
 use spotsweep_protocol::rungs::Curve;
 use spotsweep_records::sweep::{Plan, Ranking};
 use spotsweep_records::trial::{Standing, Trial};
 
-/// A trial, as the decisions about others see it. It follows from the trial's record.
+/// The part of a trial's record that decisions about other trials use.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Peer {
-    /// The metric at its rungs.
+    /// The metric at the rungs that the trial has reached.
     pub rungs: Curve,
-    /// Its parameters as JSON, where they were suggested.
+    /// The trial's parameters as JSON, if they were suggested.
     pub parameters: Option<String>,
-    /// How it has ended; `None` while it is open.
+    /// How the trial has ended; `None` while it is open.
     pub end: Option<PeerEnd>,
 }
 
 impl Peer {
-    /// The row of a trial; `None` where the others need none.
+    /// Returns the row of a trial; `None` if the others need none.
     pub fn of(trial: &Trial, plan: Option<&Plan>) -> Option<Self> {
         if trial.rungs.is_empty() && trial.suggested.is_none() {
             return None;
@@ -33,19 +33,20 @@ impl Peer {
 /// How a trial has ended.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum PeerEnd {
-    /// With this value of the metric, which is not finite where it has diverged.
+    /// The trial succeeded with this value of the metric, which is not finite if the trial has diverged.
     Finished(f64),
-    /// Early, as others were better.
+    /// The trial was stopped early, because others were better.
     Stopped,
-    /// Its training has failed, or has reported no value.
+    /// The training has failed, or has reported no value.
     Failed,
-    /// For a reason that says nothing of its parameters: it was cancelled, or the budget was reached.
+    /// The trial has ended for a reason that says nothing about its parameters: it was cancelled, or the budget was
+    /// reached.
     Void,
 }
 
 impl PeerEnd {
-    /// How a trial has ended, with its value of the metric `by`; `None` while it is open, and for a success without a
-    /// metric.
+    /// Returns how a trial has ended, with its value of the metric `by`. It is `None` while the trial is open, and for
+    /// a success without a metric.
     pub fn of(trial: &Trial, by: Option<&Ranking>) -> Option<Self> {
         match trial.standing() {
             Standing::Waiting | Standing::Starting | Standing::Running => None,

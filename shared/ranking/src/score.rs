@@ -1,22 +1,22 @@
-//! What one trial has of the metric that ranks, and which of two trials is better.
+//! A trial's value of the metric that ranks, and the order of two trials.
 
 use std::cmp::Ordering;
 
 use spotsweep_records::sweep::{Over, Ranking};
 use spotsweep_records::trial::{Standing, Trial};
 
-/// What a trial has of the metric that ranks.
+/// A trial's value of the metric that ranks, or why it has none.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Score {
     /// The value that counts.
     Value(f64),
     /// The newest value is NaN or infinite.
     Diverged,
-    /// It has not printed the metric.
+    /// The trial has not reported the metric.
     Missing,
 }
 
-/// What `trial` has of the metric.
+/// Returns the trial's value of the metric, or why it has none.
 pub fn score(by: &Ranking, trial: &Trial) -> Score {
     match trial.metrics.get(&by.name) {
         None => Score::Missing,
@@ -29,7 +29,7 @@ pub fn score(by: &Ranking, trial: &Trial) -> Score {
     }
 }
 
-/// The trial's result: the value by which it has a rank. Only a trial that succeeded has one.
+/// Returns the trial's result: the value by which it is ranked. Only a trial that succeeded has one.
 pub fn ranked_value(by: &Ranking, trial: &Trial) -> Option<f64> {
     match score(by, trial) {
         Score::Value(value) if trial.standing() == Standing::Succeeded => Some(value),
@@ -37,14 +37,14 @@ pub fn ranked_value(by: &Ranking, trial: &Trial) -> Option<f64> {
     }
 }
 
-/// Trials from best to worst: those with a rank, those that succeeded and diverged, all others that have the metric,
-/// and at last those without it. Equal ones by index.
+/// Orders trials from best to worst: those with a rank, then those that succeeded and diverged, then all others that
+/// have the metric, and last those without it. Equal ones are ordered by index.
 pub(super) fn order(by: Option<&Ranking>, left: &Trial, right: &Trial) -> Ordering {
     let ((group, value), (other_group, other_value)) = (place(by, left), place(by, right));
     group.cmp(&other_group).then(value.total_cmp(&other_value)).then(left.index.cmp(&right.index))
 }
 
-/// The group that a trial is in, and its value there, smaller ones first.
+/// Returns the group of a trial, and its value within the group. Smaller ones come first.
 fn place(by: Option<&Ranking>, trial: &Trial) -> (u8, f64) {
     let score = by.map_or(Score::Missing, |by| score(by, trial));
     let ascending = |value: f64| by.map_or(value, |by| by.cost(value));

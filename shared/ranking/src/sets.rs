@@ -1,7 +1,7 @@
-//! Parameter sets that a sweep trains several times (`repeats`), and what their trials came to.
+//! The results of parameter sets that a sweep trains several times (`repeats`).
 //!
-//! A set has a result where each of its repeats has one, and only then a rank: no set may be ahead because its bad
-//! repeats failed, were stopped, or are not finished.
+//! A set has a rank only if each of its repeats has a result. Otherwise a set could lead because its bad repeats
+//! failed, were stopped, or have not finished.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -18,13 +18,13 @@ use spotsweep_sweep_file::Repeats;
 /// A parameter set of which at least one trial has started.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Set<'a> {
-    /// Its number from 0, which is the index of its first trial.
+    /// The number from 0, which is the index of the set's first trial.
     pub number: u32,
-    /// Its trials that have started, from the best.
+    /// The trials of the set that have started, best first.
     pub trials: Vec<&'a Trial>,
-    /// Of the trials that have a result; `None` where none has.
+    /// The mean of the trials that have a result; `None` where none has.
     pub mean: Option<Mean>,
-    /// The results that it lacks.
+    /// The results that are missing.
     pub lacks: Lacks,
 }
 
@@ -33,13 +33,14 @@ pub struct Set<'a> {
 pub struct Mean {
     /// The mean.
     pub mean: f64,
-    /// Its standard error: the sample's standard deviation by the root of the number of results. Absent of one result.
+    /// Its standard error: the sample's standard deviation divided by the root of the number of results. It is absent
+    /// for one result.
     pub standard_error: Option<f64>,
     /// Number of results.
     pub results: usize,
 }
 
-/// Why trials of a set have no result, by their number.
+/// How many trials of a set have no result, by reason.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Lacks {
     /// How many trials the set has in all.
@@ -53,12 +54,12 @@ pub struct Lacks {
 }
 
 impl Set<'_> {
-    /// Whether each of its trials has a result, so that it has a rank.
+    /// Whether each trial of the set has a result, so that the set has a rank.
     pub fn is_complete(&self) -> bool {
         self.lacks == Lacks { of: self.lacks.of, ..Lacks::default() }
     }
 
-    /// Of its trials, ascending.
+    /// Returns the indexes of the set's started trials, ascending.
     pub fn indexes(&self) -> Vec<u32> {
         let mut indexes: Vec<u32> = self.trials.iter().map(|trial| trial.index).collect();
         indexes.sort_unstable();
@@ -67,11 +68,11 @@ impl Set<'_> {
 }
 
 impl Mean {
-    /// Of finite values; `None` where there are none.
+    /// Returns the mean of finite values; `None` if there are none.
     pub fn of(values: &[f64]) -> Option<Self> {
         let results = values.len();
         let count = results as f64;
-        // Each part of the sum is divided, because the sum of large numbers would be infinite.
+        // Each value is divided before the sum, because the sum of large numbers could be infinite.
         let mean: f64 = values.iter().map(|value| value / count).sum();
         let squares = || values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
         let error = (results > 1).then(|| (squares() / (count - 1.0) / count).sqrt());
@@ -108,13 +109,13 @@ impl Lacks {
         lacks
     }
 
-    /// Whether the set will never have them.
+    /// Whether some of the missing results will never come.
     pub fn is_final(self) -> bool {
         self.failed + self.stopped + self.cancelled + self.diverged + self.without > 0
     }
 }
 
-/// `1 of 3 failed, 1 not finished`; empty where nothing is lacking.
+/// Writes `1 of 3 failed, 1 not finished`, or nothing if no result is missing.
 impl fmt::Display for Lacks {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let counts = [
@@ -135,7 +136,8 @@ impl fmt::Display for Lacks {
     }
 }
 
-/// The sets from best to worst: complete ones by their mean, then those with the most results. Equal ones by number.
+/// Returns the sets from best to worst: those with the most results first, then by their mean. Equal ones are ordered
+/// by number.
 pub fn sets<'a>(by: Option<&Ranking>, repeats: &Repeats, trials: &'a [Trial]) -> Vec<Set<'a>> {
     let mut grouped: BTreeMap<u32, Vec<&Trial>> = BTreeMap::new();
     for trial in trials {

@@ -1,4 +1,4 @@
-//! Which parameters a trial gets from a search: for the claim that asks, and for people who want to know what comes next.
+//! The parameters that a trial gets from a search, for a claim and for commands that show what comes next.
 
 use std::collections::BTreeMap;
 
@@ -13,20 +13,21 @@ use spotsweep_search::space::Point;
 use spotsweep_search::suggest::{self, Basis, End, Suggestion};
 use spotsweep_sweep_file::Search;
 
-/// Points that `exclude` has taken out before the trial is given up. Where a space has others at all, a few are enough.
+/// After how many excluded points no parameters are chosen. If `exclude` leaves any part of a space, a few tries find
+/// it.
 const MOST_EXCLUDED: usize = 200;
 
-/// Parameters, and what they rest on: nothing where another trial of the set has the same.
+/// Chosen parameters and their basis. There is no basis if another trial of the set has the same parameters.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Chosen {
-    /// Of a parameter set; of a trial with the value that repeats it.
+    /// The parameters of a set, or those of a trial, which also have the value that repeats the set.
     pub parameters: Map<String, Value>,
-    /// In costs; of a trial in values of the metric.
+    /// The basis, in costs for a set and in values of the metric for a trial.
     pub basis: Option<Basis>,
 }
 
 impl Chosen {
-    /// Of a set, as a trial of it has them.
+    /// Converts the choice for a set to that for one trial of it.
     pub fn of_trial(mut self, plan: &Plan, metric: &Ranking, index: u32) -> Self {
         if let Some(repeats) = &plan.repeats {
             repeats.complete(index.into(), &mut self.parameters);
@@ -39,22 +40,22 @@ impl Chosen {
     }
 }
 
-/// The parameters that a trial would get by the records of all trials. `None` where the sweep has no metric, or `exclude`
-/// leaves nothing.
+/// Returns the parameters that a trial would get, by the records of all trials. It is `None` if the sweep has no
+/// metric, or if `exclude` leaves nothing.
 pub fn next(plan: &Plan, search: &Search, trials: &[Trial], index: u32) -> Option<Chosen> {
     let peers = trials.iter().filter_map(|trial| Some((trial.index, Peer::of(trial, Some(plan))?))).collect();
     let metric = plan.metric.as_ref()?;
     Some(choose((plan, metric), search, &peers, index)?.of_trial(plan, metric, index))
 }
 
-/// The parameter set that a trial belongs to.
+/// Returns the number of the trial's parameter set.
 pub fn set_of(plan: &Plan, index: u32) -> u32 {
     let of = |index: u32| plan.repeats.as_ref().map_or(u64::from(index), |repeats| repeats.set_of(index.into()));
     u32::try_from(of(index)).unwrap_or(index)
 }
 
-/// The parameters of the trial's set: what another trial of the set has, or what is suggested. `None` where `exclude`
-/// leaves nothing.
+/// Returns the parameters of the trial's set: those that another trial of the set has, or suggested ones. It is `None`
+/// if `exclude` leaves nothing.
 pub fn choose(
     (plan, metric): (&Plan, &Ranking),
     search: &Search,
@@ -74,14 +75,14 @@ pub fn choose(
         if let Some(parameters) = search.space.parameters(&pinned).or_else(|| search.space.parameters(&point)) {
             return Some(Chosen { parameters, basis: Some(basis) });
         }
-        // Counts as taken.
+        // An excluded point counts as one that another trial has.
         let stand_in = u32::MAX.saturating_sub(u32::try_from(excluded).unwrap_or(0));
         trials.push(suggest::Trial { index: stand_in, point, rungs: Curve::new(), end: None });
     }
     None
 }
 
-/// The other sets as a search sees them, one by one: with the mean of their trials.
+/// Returns the parameter sets as the search needs them, each with the mean of its trials.
 pub fn observed(plan: &Plan, metric: &Ranking, search: &Search, peers: &BTreeMap<u32, Peer>) -> Vec<suggest::Trial> {
     let mut sets: BTreeMap<u32, Vec<&Peer>> = BTreeMap::new();
     for (index, peer) in peers.iter().filter(|(_, peer)| peer.end != Some(PeerEnd::Void)) {
@@ -95,8 +96,8 @@ pub fn observed(plan: &Plan, metric: &Ranking, search: &Search, peers: &BTreeMap
     sets.into_iter().filter_map(of_set).collect()
 }
 
-/// The mean of a set's trials at the rungs that each of them has reached: a mean of those alone that went on would be
-/// too good. Of a set that counts with what has finished, only those trials.
+/// Returns the mean of a set's trials at the rungs that each of them has reached. A mean of only those that continued
+/// would be too good. If the set counts with the trials that have finished, only their rungs are used.
 fn rungs(peers: &[&Peer], end: Option<End>, metric: &Ranking) -> Curve {
     let counts = |peer: &&&Peer| {
         let has_finished = matches!(peer.end, Some(PeerEnd::Finished(_)));
@@ -112,8 +113,8 @@ fn rungs(peers: &[&Peer], end: Option<End>, metric: &Ranking) -> Curve {
     curves.iter().take(1).flat_map(|curve| curve.keys()).filter_map(at).collect()
 }
 
-/// How a set has ended. One that the leaderboard gives no rank, because a trial has failed, diverged or was stopped, is
-/// no good result by its other trials.
+/// Returns how a set has ended. A set that has no rank because a trial failed, diverged or was stopped does not count
+/// as a good result by its other trials.
 fn end(peers: &[&Peer], metric: &Ranking) -> Option<End> {
     let is = |wanted: PeerEnd| peers.iter().any(|peer| peer.end == Some(wanted));
     let finished = |peer: &&Peer| match peer.end {

@@ -1,4 +1,4 @@
-//! A trial's rungs, and its comparison with other trials at them.
+//! How a trial notes the rungs that its attempts report, and how it is compared with other trials at them.
 
 use crate::sweep::{EarlyStopping, Ranking};
 use crate::trial::{Comparison, EarlyStop, Trial};
@@ -13,22 +13,23 @@ impl Comparison {
 }
 
 impl Trial {
-    /// Takes in the rungs that an attempt has reported, of those at which the sweep compares trials. The first report of
-    /// a rung counts.
+    /// Notes the rungs that an attempt has reported, as far as the sweep compares trials at them. The first report of a
+    /// rung counts.
     pub fn reach(&mut self, by: &EarlyStopping, reported: &[Reached]) {
         for reached in usable(by, reported) {
             self.rungs.entry(reached.step).or_insert(reached.rung);
         }
     }
 
-    /// Whether a comparison is due, when a report brings these rungs.
+    /// Whether the trial has to be compared with others when a report has these rungs.
     pub fn is_to_be_compared(&self, by: &EarlyStopping, reported: &[Reached]) -> bool {
         let mut rungs = usable(by, reported).map(|reached| reached.step).chain(self.undecided());
         self.stopped.is_none() && by.rule.judges_reports() && rungs.any(|rung| !self.compared.contains_key(&rung))
     }
 
-    /// Compares it with the other trials, by the costs at their rungs, at each rung that is not decided yet, until one stops it. So a
-    /// report that was lost changes no decision: the next one brings its rung. What came of it, by rung.
+    /// Compares the trial with the others at each undecided rung, by the costs at their rungs, until a comparison stops
+    /// it. A lost report changes no decision, because the next report has its rung too. Returns the new comparisons
+    /// with their rungs.
     pub fn compare(&mut self, (by, metric): (&EarlyStopping, &Ranking), others: &[Curve]) -> Vec<(u64, Comparison)> {
         if self.stopped.is_some() || !by.rule.judges_reports() {
             return Vec::new();
@@ -49,7 +50,7 @@ impl Trial {
         decided
     }
 
-    /// Compares it at its newest rung because it was interrupted. That counts only where it stops the trial.
+    /// Compares an interrupted trial at its newest rung. The result is noted only where it stops the trial.
     pub fn compare_interrupted(&mut self, (by, metric): (&EarlyStopping, &Ranking), others: &[Curve]) {
         let verdict = by.rule.judge_without_outlier(&metric.costs(&self.rungs), None, others);
         if let (None, Some(verdict)) = (&self.stopped, verdict.filter(|verdict| verdict.stops)) {
@@ -58,18 +59,18 @@ impl Trial {
         }
     }
 
-    /// Notes how it compares now. It keeps its rank where no other has reached a rung of its own.
+    /// Notes the trial's present rank among the others. The old rank stays where the trial cannot be compared.
     pub fn take_rank(&mut self, (by, metric): (&EarlyStopping, &Ranking), others: &[Curve]) {
         self.rank = by.rule.rank(&metric.costs(&self.rungs), others).or(self.rank);
     }
 
-    /// Rungs that it has reached, and at which it was not compared.
+    /// Returns the rungs that the trial has reached and at which it was not compared.
     fn undecided(&self) -> impl Iterator<Item = u64> {
         self.rungs.keys().copied().filter(|rung| !self.compared.contains_key(rung))
     }
 }
 
-/// Those of the reported rungs at which the sweep compares trials, with figures that can be compared.
+/// Returns those reported rungs at which the sweep compares trials and whose figures can be compared.
 fn usable<'r>(by: &'r EarlyStopping, reported: &'r [Reached]) -> impl Iterator<Item = &'r Reached> {
     let is_rung = |reached: &&Reached| by.rule.rungs().binary_search(&reached.step).is_ok();
     reported.iter().filter(is_rung).filter(|reached| reached.rung.is_usable())
@@ -123,7 +124,7 @@ mod tests {
         let metric = Ranking { name: "loss".into(), maximize: false, over: Over::Last };
         let others: Vec<Curve> =
             [0.1, 0.2, 0.3].map(|value| Curve::from([(3, at(3, value).rung), (9, at(9, value + 1.0).rung)])).to_vec();
-        // Bad at the first rung and best at the second one.
+        // The trial is bad at the first rung and best at the second one.
         let report = [at(3, 0.9), at(9, 0.01)];
         let mut stops = Vec::new();
         for first in [&report[..1], &report[..]] {

@@ -1,7 +1,7 @@
-//! What the table holds: sweeps, trials and their workspaces, and how each of them changes by what is seen of it.
+//! The records of the table: sweeps, trials and their workspaces, and how observations change each of them.
 //!
-//! Everything is pure: a record changes by values that are passed in, also the time. Which command follows from a
-//! change is decided in the crate `spotsweep-control-plane`.
+//! All functions are pure: they get what was observed, and the time, as arguments. The crate `spotsweep-control-plane`
+//! decides which commands follow from a change.
 
 mod early_stop;
 mod stored;

@@ -1,6 +1,6 @@
-//! How records are stored: what serde's attributes name.
+//! What serde's attributes name to store records.
 
-/// Whether a field says nothing, so that it is left out of what is stored.
+/// Whether a field has its default, so that it is not stored.
 pub(crate) fn is_default<T: Default + PartialEq>(field: &T) -> bool {
     *field == T::default()
 }

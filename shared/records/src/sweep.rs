@@ -21,8 +21,8 @@
 //! Settling    --results published--------> Settling      Announce, to people
 //! Settling    --announced----------------> Settled       none
 //! ```
-//! A record past its due time is re-driven with [`Stage::pending`], which is safe to repeat:
-//! for `Submitting` it is FindPart, never SubmitPart (fact 1).
+//! The function `pending` of `decide/reconcile.rs` says what is done for a record past its due time. That is safe to
+//! repeat: for `Submitting` it is FindPart, never SubmitPart (fact 1).
 
 pub mod continuation;
 pub mod instances;
@@ -59,75 +59,75 @@ use spotsweep_search::stop::Rule;
 pub use spotsweep_sweep_file::Over;
 use spotsweep_sweep_file::{Budget, Hidden, Repeats, SweepFile, Warning};
 
-/// One dropped file.
+/// The record of one dropped file and its trials.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sweep {
-    /// Its id.
+    /// The id, which is derived from the upload.
     pub id: SweepId,
-    /// The upload that it is.
+    /// The dropped file's version.
     pub upload: Upload,
-    /// Where it stands.
+    /// The stage in the table at the head of this file.
     pub stage: Stage,
-    /// What its runners' requests must have, from its first submission on: drawn once, so that each repetition of a
-    /// submission has the same.
+    /// The claim token, which each request of a runner must have. It is drawn once, at the first submission, so that
+    /// each repetition of a submission has the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim_token: Option<Secret>,
-    /// How often the present stage has been re-driven; spaces the next time.
+    /// How often the present stage was redriven. The wait before the next time doubles with it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub redriven: u32,
-    /// What the newest failed try of the present stage said.
+    /// The error of the newest failed try of the present stage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
-    /// What is run; known once the file has been read and found good.
+    /// What the sweep runs. It is known once the file was read and has no problems.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<Plan>,
-    /// Which pages of its trials are stored.
+    /// Which pages of the sweep's trials are stored.
     #[serde(default, skip_serializing_if = "is_default")]
     pub pages: Pages,
-    /// What it has cost, as of the last look at it.
+    /// What the sweep has cost until its records were last read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spent: Option<Spent>,
-    /// What a person should know before trusting its results, as of the last look at them: a sentence each.
+    /// What a person should know before trusting the results, one sentence each, as of the last reading of the records.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
-    /// Why no further attempt starts, once its budget is reached.
+    /// Why no further attempt starts, once the sweep is stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped: Option<StopReason>,
-    /// What its trials show of the instances that they run on.
+    /// What the attempts have shown about their instances.
     #[serde(default, skip_serializing_if = "Instances::is_empty")]
     pub instances: Instances,
 }
 
-/// Where a sweep stands.
+/// A sweep's stage.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "name", rename_all = "kebab-case")]
 pub enum Stage {
     /// The file is being read, checked and expanded.
     Reading,
-    /// The trials that it goes on from are noting it, so that what is kept of them stays.
+    /// The trials whose kept snapshots the sweep starts from note the sweep, so that these snapshots are not deleted.
     Keeping {
         /// The place of the next snapshot in the plan.
         next: u32,
     },
-    /// One array job after the other is being submitted.
+    /// The array jobs are being submitted one after the other.
     Submitting {
-        /// The part that is next.
+        /// Number of the next part, from 0.
         part: u32,
     },
-    /// All parts are submitted; the plan is being written beside the upload.
+    /// All parts are submitted, and the plan is being written beside the upload.
     Announcing,
     /// Trials run.
     Running,
-    /// Every part has ended; results are being collected.
+    /// Every part has ended, and the results are being collected.
     Settling,
     /// Every trial is terminal and every result is in place.
     Settled,
-    /// Batch refused a part: what was submitted is taken back.
+    /// Batch refused a part, and the parts that were submitted are being terminated.
     Withdrawing {
-        /// Batch's words.
+        /// Batch's reason.
         refusal: String,
     },
-    /// The answer lies beside the upload.
+    /// The rejection is written beside the upload.
     Rejected,
 }
 
@@ -147,7 +147,7 @@ impl Stage {
         }
     }
 
-    /// Whether the file is still on its way to a submission or a rejection: what its upload event may re-drive.
+    /// Whether the sweep is not submitted or rejected yet, so that its upload event may redrive it.
     pub fn is_upload(&self) -> bool {
         match self {
             Self::Reading
@@ -160,20 +160,21 @@ impl Stage {
     }
 }
 
-/// What is run for a sweep: everything that a submission needs, so that it can be repeated
-/// without reading the file again.
+/// What is run for a sweep. It has everything that a submission needs, so a submission can be repeated without the
+/// file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// Number of trials.
     pub trials: u32,
-    /// Trials of a page.
+    /// Number of trials in a page.
     #[serde(default = "page_trials", skip_serializing_if = "is_usual")]
     pub page_trials: u32,
     /// Job queue: name or ARN.
     pub queue: String,
-    /// Job definition, pinned to the revision that was active when the file was read.
+    /// Job definition with the revision that was active when the file was read.
     pub definition: String,
-    /// Attempts per trial. Batch makes up to ten of one job (fact 18); past them the trial is submitted again.
+    /// Attempts per trial. Batch makes up to ten of one job (fact 18). If more are allowed, the trial is submitted
+    /// again.
     pub attempts: u8,
     /// Batch's attempt timeout in seconds, at least 60 (fact 18).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -181,132 +182,133 @@ pub struct Plan {
     /// GPUs that a trial asks for.
     #[serde(default, skip_serializing_if = "is_default")]
     pub gpus: u32,
-    /// What is done about a training that hangs.
+    /// What is done about a stalled training.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stalls: StallRule,
-    /// The container's command, with its macros; the job definition's own where absent.
+    /// The container's command, with its macros. The job definition's command is used where it is absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<Vec<String>>,
-    /// GPUs, vCPUs and memory in place of the job definition's: Batch's `resourceRequirements`.
+    /// GPUs, vCPUs and memory that replace those of the job definition: Batch's `resourceRequirements`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub resources: BTreeMap<String, String>,
     /// The user's own tags.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tags: BTreeMap<String, String>,
-    /// Each trial's volume; absent where the trials have none.
+    /// What each trial's workspace is made of; absent where the trials have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<WorkspacePlan>,
     /// Whether each trial starts from the collected checkpoint of another one, which `starts.json` names.
     #[serde(default, skip_serializing_if = "is_default")]
     pub restores: bool,
-    /// Training code to fetch before the command runs.
+    /// Training code that the runner fetches before it starts the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<CodeGrant>,
     /// Which files of a trial are collected.
     #[serde(default)]
     pub patterns: Patterns,
-    /// What the trials are ranked by.
+    /// The metric that ranks the trials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metric: Option<Ranking>,
-    /// Whether each trial's parameters are suggested when it is claimed.
+    /// Whether each trial's parameters are suggested at its first claim.
     #[serde(default, skip_serializing_if = "is_default")]
     pub suggests: bool,
     /// Which trials are repeats of one parameter set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeats: Option<Repeats>,
-    /// The value of that metric at which no further trial starts.
+    /// The value of that metric after which no further trial starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<f64>,
-    /// Which trials are stopped before their end; absent where every trial runs to its end.
+    /// The rule of early stopping; absent where every trial runs to its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub early_stopping: Option<EarlyStopping>,
     /// Patterns that find metrics in the trainings' output.
     #[serde(default, skip_serializing_if = "<[MetricPattern]>::is_empty")]
     pub metrics: Box<[MetricPattern]>,
-    /// Where W&B puts the trials' runs.
+    /// The W&B project of the trials' runs.
     #[serde(default, skip_serializing_if = "WandbPlace::is_default")]
     pub wandb: WandbPlace,
-    /// Limits past which no further attempt starts.
+    /// Limits after which no further attempt starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,
-    /// Whether all trials start, even where the first ones all fail at once.
+    /// Whether all trials start even if the first ones all fail at once.
     #[serde(default, skip_serializing_if = "is_default")]
     pub starts_all: bool,
-    /// ARN of the SNS topic that is notified of the sweep's end.
+    /// ARN of the SNS topic that gets the sweep's notifications for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topic: Option<String>,
-    /// What the file's author should know, from its reading.
+    /// Warnings of the sweep file for its author.
     #[serde(default, skip_serializing_if = "<[Warning]>::is_empty")]
     pub warnings: Box<[Warning]>,
-    /// Where the credentials of URLs are in the file.
+    /// The places of the file that have credentials of URLs.
     #[serde(default, skip_serializing_if = "Hidden::is_empty")]
     pub hidden: Hidden,
-    /// The array jobs.
+    /// The array jobs, in the order of their trials.
     pub parts: Vec<Part>,
 }
 
-/// A file that was found good, on its way to submission.
+/// A sweep file without problems, before its submission.
 #[derive(Debug, Clone)]
 pub struct Prepared {
     /// The parsed file, which expands to the trials.
     pub file: Arc<SweepFile>,
-    /// What will be run.
+    /// What the sweep will run.
     pub plan: Plan,
 }
 
 /// One submitted job: an array of up to [`PART_TRIALS`] trials, or a plain job for one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
-    /// Number of trials in it.
+    /// Number of trials in the job.
     pub trials: u32,
-    /// What SubmitJob answered.
+    /// The job's id, once SubmitJob has answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<String>,
-    /// How the whole part ended.
+    /// The state in which the whole job ended; absent while it has not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<JobStatus>,
 }
 
-/// Which trials are stopped before their end.
+/// The rule by which trials are stopped early.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EarlyStopping {
-    /// Where trials are compared, and how.
+    /// The rungs, and how trials are compared at them.
     pub rule: Rule,
-    /// What the rungs count.
+    /// The unit of the rungs.
     #[serde(default, skip_serializing_if = "is_default")]
     pub unit: Unit,
-    /// The length of a full training that the rungs were made for, in the same unit; absent where they have no end.
+    /// The length of a full training in the same unit, from which the rungs were derived; absent where the rungs have
+    /// no end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub length: Option<u64>,
 }
 
 impl Plan {
-    /// Cuts a number of trials into parts that Batch takes.
+    /// Divides trials into parts that are small enough for Batch.
     pub fn cut(trials: u32) -> Vec<Part> {
         let parts = trials.div_ceil(PART_TRIALS);
         let size = |part: u32| (trials - part * PART_TRIALS).min(PART_TRIALS);
         (0..parts).map(|part| Part { trials: size(part), job: None, ended: None }).collect()
     }
 
-    /// What a runner is to note of the metric; `None` where trials are not compared.
+    /// Returns what a runner notes of the metric at which rungs; `None` where trials are not compared.
     pub fn rungs(&self) -> Option<RungPlan> {
         let (by, metric) = self.comparison()?;
         Some(RungPlan { unit: by.unit, steps: by.rule.rungs().to_vec(), maximize: metric.maximize })
     }
 
-    /// How trials are compared, and by which metric; `None` where they are not.
+    /// Returns the rule and the metric by which trials are compared; `None` where they are not.
     pub fn comparison(&self) -> Option<(&EarlyStopping, &Ranking)> {
         self.early_stopping.as_ref().zip(self.metric.as_ref())
     }
 
-    /// The part and the Batch job of a trial, where it has been submitted.
+    /// Returns the Batch job of a trial, if its part has been submitted.
     pub fn job_of(&self, index: u32) -> Option<JobId> {
         let part = self.part(index / PART_TRIALS)?;
         let child = (part.trials > 1).then_some(index % PART_TRIALS);
         Some(JobId { parent: part.job.clone()?, child })
     }
 
-    /// A part by its number.
+    /// Returns a part by its number, from 0.
     pub fn part(&self, part: u32) -> Option<&Part> {
         self.parts.get(usize::try_from(part).ok()?)
     }
@@ -316,14 +318,14 @@ impl Plan {
         self.parts.iter().all(|part| part.ended.is_some())
     }
 
-    /// Ids of all jobs submitted so far.
+    /// Returns the ids of all jobs that were submitted so far.
     pub fn jobs(&self) -> Vec<String> {
         self.parts.iter().filter_map(|part| part.job.clone()).collect()
     }
 }
 
 impl Sweep {
-    /// A sweep whose file has yet to be read.
+    /// Makes the record of a sweep whose file is yet to be read.
     pub fn new(upload: Upload) -> Self {
         Self {
             id: upload.sweep(),
@@ -341,19 +343,19 @@ impl Sweep {
         }
     }
 
-    /// Moves on.
+    /// Enters a stage, and forgets the redrives and the failure of the one before.
     pub fn enter(&mut self, stage: Stage) {
         self.stage = stage;
         self.redriven = 0;
         self.failure = None;
     }
 
-    /// The name of one of its jobs.
+    /// The name of the job of one part.
     pub fn job_name(&self, part: u32) -> JobName {
         JobName { sweep: self.id.clone(), run: Run::Part(part) }
     }
 
-    /// Why its budget is reached, if it is: by what it has spent, or by the time since its file was dropped.
+    /// Returns why the sweep's budget is reached, if it is, by its cost or by the time since the upload.
     pub fn over_budget(&self, spent: Option<&Spent>, now: Timestamp) -> Option<String> {
         let budget = self.plan.as_ref()?.budget?;
         let hours = self.seconds_until(now) / 3600.0;
@@ -367,7 +369,7 @@ impl Sweep {
         }
     }
 
-    /// Seconds from the upload to `end`.
+    /// Returns the seconds from the upload to `end`.
     pub fn seconds_until(&self, end: Timestamp) -> f64 {
         end.duration_since(self.upload.uploaded_at).as_secs_f64()
     }

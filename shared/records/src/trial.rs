@@ -1,4 +1,4 @@
-//! A trial and what Batch and its own attempts have told of it.
+//! A trial, and what Batch and its own attempts have reported of it.
 //!
 //! ```text
 //! Waiting  --STARTING-----------------> Starting
@@ -7,9 +7,9 @@
 //! any      --SUCCEEDED----------------> Succeeded
 //! any      --FAILED-------------------> Failed
 //! ```
-//! Events come late, twice and in any order (fact 2), so nothing here replaces: every
-//! observation is *merged*, field by field, by operations that commute and repeat without
-//! effect. The order of observations is (attempts ended, status), which Batch only ever raises.
+//! Events come late, twice and in any order (fact 2). So no observation replaces the record: each one is *merged*,
+//! field by field, by operations that commute and that have no effect when they are repeated. The order of observations
+//! is (attempts ended, status), which Batch only ever raises.
 
 mod early_stop;
 mod interruptions;
@@ -49,27 +49,27 @@ pub use suggested::Suggested;
 /// Most attempts that Batch makes of one job (fact 18).
 pub const JOB_ATTEMPTS: u32 = 10;
 
-/// Exit code by which the runner says "interrupted, start me again" (EX_TEMPFAIL).
+/// Exit code of the runner after an interruption (EX_TEMPFAIL). Batch starts the next attempt.
 pub const INTERRUPTED_EXIT_CODE: i32 = 75;
 
-/// How Batch's reason begins where the instance was taken (fact 12).
+/// The start of Batch's reason after a reclaim of the instance (fact 12).
 pub const HOST_GONE: &str = "Host EC2";
 
-/// How Batch's reason begins where Docker, ECR or the ECS agent could not start the container
+/// The start of Batch's reason when Docker, ECR or the ECS agent could not start the container
 /// (<https://docs.aws.amazon.com/batch/latest/userguide/job_retries.html>).
 pub const NOT_STARTED: &str = "Task failed to start";
 
-/// The container's reason where the ECS agent was not connected (the same page).
+/// The start of the container's reason when the ECS agent was not connected (the same page).
 pub const AGENT_FAILED: &str = "AGENT";
 
-/// False starts in a row before a trial is given up. One hiccup of Docker, ECR or the agent is worth another try (fact
-/// 18), and so is one bad instance; an image that does not exist, or has no driver, fails each time.
+/// False starts in a row until a trial fails. A single failure of Docker, ECR or the agent is worth another try (fact
+/// 18), and so is one unfit instance. An image that does not exist, or that lacks the driver, fails each time.
 pub const MAX_FALSE_STARTS: usize = 5;
 
-/// How Batch's reason begins where an attempt ran for longer than the job's timeout.
+/// The start of Batch's reason when an attempt ran for longer than the job's timeout.
 const TIMED_OUT: &str = "Job attempt duration exceeded timeout";
 
-/// What one event or one DescribeJobs answer says of a trial's job.
+/// What one event or one answer of DescribeJobs shows of a trial's job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Observation {
     /// The job: a child of the array, or the plain job of a single trial.
@@ -80,71 +80,71 @@ pub struct Observation {
     pub reason: Option<Reason>,
     /// The attempts that have ended, oldest first.
     pub ended: Vec<Attempt>,
-    /// The attempt under way, as far as it is known.
+    /// The attempt under way, as far as Batch shows it.
     pub current: Attempt,
-    /// ARN of the ECS container instance that the attempt under way is placed on, which is not the EC2 instance
-    /// (fact 13). Asked about at once and not kept: it would be a sixth of a record.
+    /// ARN of the ECS container instance of the attempt under way, which is not the id of the EC2 instance (fact 13).
+    /// It is looked up at once and not stored, because it would take a sixth of a record.
     pub container_instance: Option<String>,
-    /// Whether the job was cancelled or terminated, so that its end says nothing of its last attempt.
+    /// Whether the job was cancelled or terminated, so that its end does not describe the last attempt.
     pub was_stopped: bool,
 }
 
-/// One container run of a trial.
+/// One container run of a trial, with what Batch and its runner have reported.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Attempt {
     /// When the container started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
-    /// When it ended.
+    /// When the container ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stopped_at: Option<Timestamp>,
-    /// The container's exit code; absent after a spot reclaim (fact 12).
+    /// The container's exit code; absent after a reclaim (fact 12).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    /// Why it ended.
+    /// Why the attempt ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<Reason>,
     /// CloudWatch Logs stream of the container.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_stream: Option<String>,
-    /// EC2 instance, as the attempt itself told when it claimed.
+    /// EC2 instance, from the attempt's claim.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instance: Option<String>,
-    /// Availability zone, as the attempt itself told when it claimed.
+    /// Availability zone, from the attempt's claim.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub zone: Option<String>,
-    /// Instance type, as the attempt itself told when it claimed.
+    /// Instance type, from the attempt's claim.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instance_type: Option<String>,
-    /// How the instance is paid for, as the attempt itself told when it claimed.
+    /// How the instance is paid for, from the attempt's claim.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub market: Option<Market>,
-    /// The newest report's number within the attempt.
+    /// The number of the newest report within the attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequence: Option<u64>,
 }
 
 impl Attempt {
-    /// Whether it ended because its instance was taken: in Batch's words, by the runner's own exit code, or because the
-    /// container ran and its end was never seen. No document promises that Batch says "Host EC2" of every such end.
+    /// Whether the attempt was interrupted: by Batch's reason, by the runner's exit code, or because the container ran
+    /// and nothing reported its end. No document promises that Batch gives "Host EC2" for every reclaim.
     pub fn was_interrupted(&self) -> bool {
         let by_code = self.exit_code == Some(INTERRUPTED_EXIT_CODE);
         !self.has_timed_out() && (by_code || self.is_reclaimed() || self.is_lost())
     }
 
-    /// Whether it ran for longer than the job's timeout. Batch starts no further attempt then, whatever exit code the
-    /// container ends with as it is stopped (<https://docs.aws.amazon.com/batch/latest/userguide/job_timeouts.html>).
+    /// Whether the attempt ran for longer than the job's timeout. Batch then starts no further attempt, whatever the
+    /// exit code of the stopped container is (<https://docs.aws.amazon.com/batch/latest/userguide/job_timeouts.html>).
     pub fn has_timed_out(&self) -> bool {
         self.reason.as_ref().is_some_and(|reason| reason.of_batch().starts_with(TIMED_OUT))
     }
 
-    /// Of one that has ended: whether its container never ran, or its instance could not train.
+    /// Whether an ended attempt was a false start: its container never ran, or its instance was unfit.
     pub fn is_false_start(&self) -> bool {
         (self.ended_unseen() && !self.has_run()) || self.unfit().is_some()
     }
 
-    /// It has run, and Batch says nothing of how it ended.
+    /// Whether the attempt has run and Batch does not report how it ended.
     fn is_lost(&self) -> bool {
         self.stopped_at.is_some() && self.ended_unseen() && self.has_run()
     }
@@ -153,7 +153,7 @@ impl Attempt {
         self.reason.as_ref().is_some_and(|reason| reason.of_batch().starts_with(HOST_GONE))
     }
 
-    /// An exit code is the only proof that a container ended by itself.
+    /// Whether nothing shows how the container ended: only an exit code proves that it ended by itself.
     fn ended_unseen(&self) -> bool {
         self.exit_code.is_none() && !self.has_timed_out() && !self.is_reclaimed()
     }
@@ -176,60 +176,60 @@ impl Attempt {
     }
 }
 
-/// Takes the larger value; absent is smallest. Commutes, so the order of events does not matter.
+/// Takes the larger value; absent is smallest. This commutes, so the order of events does not matter.
 fn raise<T: Ord + Clone>(held: &mut Option<T>, seen: &Option<T>) {
     if *seen > *held {
         held.clone_from(seen);
     }
 }
 
-/// What the runner told at the end of an attempt.
+/// What the runner has reported at the end of an attempt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct End {
     /// The attempt that ended.
     pub attempt: u32,
     /// The training command's exit code.
     pub exit_code: i32,
-    /// What was uploaded.
+    /// The collected files, and those that were left out.
     pub outputs: Outputs,
-    /// Wall time of the training command.
+    /// Wall time of the training command in seconds.
     pub seconds: f64,
-    /// What its output gives as the reason of a failure.
+    /// The reason of a failure, from the training's output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// One trial: one parameter set, one array index.
+/// One training with one parameter set: one child of an array job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
-    /// The sweep.
+    /// The trial's sweep.
     pub sweep: SweepId,
     /// Index within the sweep, from 0.
     pub index: u32,
-    /// The trial's Batch job; while it is being submitted again, the one before.
+    /// The trial's Batch job. While the trial is being submitted again, the job of the round before.
     pub job: JobId,
-    /// Which submission of the trial that is, from 0: Batch makes ten attempts of one job.
+    /// The number of the trial's submission, from 0. There can be several, because Batch makes ten attempts of one job.
     #[serde(default, skip_serializing_if = "is_default")]
     pub round: u32,
-    /// Whether the round's job has yet to be submitted, or found.
+    /// Whether the round's job still has to be submitted, or found.
     #[serde(default, skip_serializing_if = "is_default")]
     pub resubmitting: bool,
     /// Number of attempts that have ended.
     pub ended: u32,
-    /// The job's state.
+    /// Batch's state of the job.
     pub status: JobStatus,
-    /// Why it is in that state.
+    /// Why the job is in that state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<Reason>,
-    /// By `AWS_BATCH_JOB_ATTEMPT`, from 1.
+    /// The attempts by number, from 1: `AWS_BATCH_JOB_ATTEMPT`, plus the attempts of earlier rounds.
     pub attempts: BTreeMap<u32, Attempt>,
-    /// The newest attempt that has claimed the trial: it fences the older ones.
+    /// The newest attempt that has claimed the trial. It fences the older ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claimed_by: Option<u32>,
-    /// The secret of the runner that has claimed it so.
+    /// The secret that the runner of that attempt has drawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<Secret>,
-    /// When that runner last asked or reported, by the minute. Stored as seconds since 1970: as text it would be three
+    /// When that runner's last request came, to the minute. It is stored as seconds since 1970: text would be three
     /// times as long, and every report would write another kilobyte (docs/costs.md).
     #[serde(
         default,
@@ -238,46 +238,47 @@ pub struct Trial {
         with = "jiff::fmt::serde::timestamp::second::optional"
     )]
     pub reported_at: Option<Timestamp>,
-    /// By metric name; `last` is the newest attempt's.
+    /// The metrics by name. `last` is from the newest attempt.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metrics: BTreeMap<String, Metric>,
-    /// Its parameters, where they were suggested.
+    /// The trial's parameters, if they were suggested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suggested: Option<Suggested>,
-    /// The metric at the rungs that it has reached. The first report of a rung counts.
+    /// The metric at the rungs that the trial has reached. The first report of a rung counts.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rungs: Curve,
-    /// By rung: its comparisons with other trials.
+    /// The trial's comparisons with other trials, by rung.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub compared: BTreeMap<u64, Comparison>,
-    /// How it compared with the other trials when they were last in view.
+    /// The trial's rank when it was last compared with the others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rank: Option<Rank>,
-    /// Why it does not go on, where it was stopped early.
+    /// The comparison that stopped the trial early, if one has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped: Option<EarlyStop>,
-    /// The newest attempt's end, as the runner told it.
+    /// The newest attempt's end, as its runner has reported it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<End>,
     /// The newest attempt's stall; absent where its newest report has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stall: Option<Stall>,
-    /// The newest attempt whose reports were missing for long; absent where it reports again.
+    /// The newest attempt's silence; absent when it reports again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub silence: Option<Silence>,
-    /// The snapshot that its volume starts from, where each trial of the sweep has its own; its first claim looks it up.
+    /// The snapshot that the trial's volume starts from, where each trial of the sweep has its own. The first claim
+    /// looks it up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub starts_from: Option<String>,
-    /// The trial whose collected checkpoint it starts from; its first claim looks that up, too.
+    /// The trial whose collected checkpoint this trial starts from. The first claim looks it up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restores: Option<TrialRef>,
-    /// The trial's volume, from the first place on.
+    /// The trial's workspace, once an attempt has an instance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<Workspace>,
 }
 
 impl Trial {
-    /// A trial of which nothing is known but its job.
+    /// Makes the record of a trial of which only the job is known.
     pub fn new(sweep: SweepId, index: u32, job: JobId) -> Self {
         Self {
             sweep,
@@ -307,7 +308,7 @@ impl Trial {
         }
     }
 
-    /// Merges what Batch says of the trial's job of a round. The result does not depend on the order or number of
+    /// Merges an observation of the job of one round. The result does not depend on the order or number of
     /// observations.
     pub fn observe(&mut self, round: u32, seen: &Observation) {
         let earlier = round.saturating_mul(JOB_ATTEMPTS);
@@ -329,31 +330,33 @@ impl Trial {
         }
     }
 
-    /// Where it stands, in short: Batch's state of its newest attempt, and its workspace's stage.
+    /// Returns a short description for the history: Batch's state, the number of ended attempts, and the workspace's
+    /// stage.
     pub fn state(&self) -> String {
         let workspace = self.workspace.as_ref().map(|workspace| workspace.stage.name());
         let workspace = workspace.map(|stage| format!(", workspace {stage}")).unwrap_or_default();
         format!("{:?} after {}{workspace}", self.status, self.ended)
     }
 
-    /// Which trial of which sweep it is.
+    /// Returns the trial's sweep and index.
     pub fn of(&self) -> TrialRef {
         TrialRef { sweep: self.sweep.clone(), index: self.index }
     }
 
-    /// It ends here, as Batch's state of its job does not say.
+    /// Fails the trial for a reason that Batch's state of the job does not show.
     pub fn fail(&mut self, reason: StopReason) {
         self.status = JobStatus::Failed;
         self.reason = Some(Reason::Stopped(reason));
     }
 
-    /// The attempts that have ended, oldest first. Their numbers have gaps where a round ended early.
+    /// Returns the attempts that have ended, oldest first. Their numbers have gaps where a round ended early.
     pub fn ended_attempts(&self) -> impl DoubleEndedIterator<Item = &Attempt> {
         self.attempts.range(..=self.ended).map(|(_, attempt)| attempt)
     }
 
-    /// Whether Batch has given it up for reclaims or false starts alone. Reclaims are retried by Batch until the
-    /// attempts of one job are used up; whether a rule matches an end without words is not documented.
+    /// Whether Batch has failed the job only because of interruptions or false starts, so that it can be submitted
+    /// again. Batch retries reclaims until the attempts of one job are used up. It is not documented whether a rule
+    /// matches an end without a reason.
     pub fn is_worn_out(&self) -> bool {
         let is_last = self.ended == self.round.saturating_add(1).saturating_mul(JOB_ATTEMPTS);
         let last = self.attempts.get(&self.ended);
@@ -362,24 +365,24 @@ impl Trial {
         self.status == JobStatus::Failed && (was_interrupted || is_false_start)
     }
 
-    /// The record of an attempt, made where there is none.
+    /// Returns the record of an attempt, which is made if there is none.
     pub fn attempt(&mut self, number: u32) -> &mut Attempt {
         self.attempts.entry(number).or_default()
     }
 
-    /// Merges an attempt's figures: the newest report gives `last`, all give `min` and `max`.
+    /// Merges an attempt's figures. The newest report gives `last`, and all reports give `min` and `max`.
     pub fn report(&mut self, metrics: &BTreeMap<String, Metric>) {
         for (name, seen) in metrics {
             self.metrics.entry(name.clone()).and_modify(|held| *held = held.and(*seen)).or_insert(*seen);
         }
     }
 
-    /// When the last attempt's container ended.
+    /// Returns when the last container ended.
     pub fn stopped_at(&self) -> Option<Timestamp> {
         self.attempts.values().filter_map(|attempt| attempt.stopped_at).max()
     }
 
-    /// Seconds in which a container of this trial ran, over all attempts that have ended.
+    /// Returns the seconds for which containers of this trial ran, over all attempts that have ended.
     pub fn run_seconds(&self) -> f64 {
         let ran = |attempt: &Attempt| Some(attempt.stopped_at?.duration_since(attempt.started_at?).as_secs_f64());
         self.attempts.values().filter_map(ran).fold(0.0, |sum, seconds| sum + seconds)

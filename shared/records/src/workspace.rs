@@ -1,5 +1,5 @@
-//! A trial's workspace: the EBS volume with its datasets and checkpoints, which outlives every instance and
-//! follows the trial from zone to zone.
+//! A trial's workspace: the EBS volume with its datasets and checkpoints, which outlives every instance and follows the
+//! trial from zone to zone.
 //!
 //! ```text
 //! (absent)        --wanted in z-------------------> Creating          CreateVolume (blank or from a base snapshot)
@@ -8,7 +8,7 @@
 //! Creating        --failed, or wanted elsewhere---> Creating          CreateVolume (a new one), DeleteVolume (this one)
 //! Creating        --given up without an id--------> any               a lease later: DescribeVolumes by its tag
 //! Attaching{to}   --attached----------------------> Attached{to}      none: the runner mounts
-//! Attaching{to}   --refused on this instance------> Detached          none: the attempt is told to leave
+//! Attaching{to}   --refused on this instance------> Detached          none: the attempt has to leave
 //! Attaching{to}   --notice, not attached yet------> Detached          none: the attempt waits for the instance's end
 //! Attached{to}    --notice------------------------> Attached{to}      CreateSnapshot (early: makes the final delta small)
 //! Attached{to}    --mounted and verified----------> Attached{to}      DeleteVolume (source), DeleteSnapshot (superseded)
@@ -20,7 +20,7 @@
 //! Detached        --wanted in another zone--------> AwaitingSnapshot  none
 //! AwaitingSnapshot--completed---------------------> Creating          CreateVolume (from snapshot), source kept
 //! AwaitingSnapshot--failed------------------------> AwaitingSnapshot  CreateSnapshot (again), three times in all
-//! AwaitingSnapshot--failed for the third time-----> Detached          none: the attempt is told to leave
+//! AwaitingSnapshot--failed for the third time-----> Detached          none: the attempt has to leave
 //! AwaitingSnapshot--wanted in its own zone--------> Detached          none
 //! AwaitingSnapshot--notice------------------------> Detached          none: the next attempt says where
 //! any             --volume lost-------------------> Creating          CreateVolume (source, newest snapshot, base)
@@ -29,10 +29,10 @@
 //! Kept            --its time has passed-----------> Disposing         DeleteSnapshot
 //! Disposing       --all deleted-------------------> Gone              none
 //! ```
-//! The record is level-triggered: an event only enters a fact, and [`Workspace::advance`] then goes through the table as far as
-//! the facts reach. So lost, late and repeated events change when something happens, never what. A stale fact can
-//! repeat a harmless command; the two that destroy, DeleteVolume and DeleteSnapshot, hang on facts that never become
-//! untrue: mounted and verified, completed, terminal.
+//! The record is level-triggered: an event only adds a fact, and [`Workspace::advance`] then goes through the table as
+//! far as the facts allow. So lost, late and repeated events change when something happens, but never what happens. A
+//! stale fact can repeat a harmless command. The two commands that destroy, DeleteVolume and DeleteSnapshot, depend on
+//! facts that stay true: mounted and verified, completed, terminal.
 
 mod actions;
 mod advance;
@@ -60,16 +60,17 @@ pub use keep::{Kept, LONGEST_KEPT_DAYS};
 pub use plan::{Keep, Origin, WorkspacePlan};
 pub use refusals::{is_denied, is_of_key};
 
-/// The tag of everything that is made for a sweep. The roles in `infra/control-plane.yaml` reach only what carries it.
+/// The tag of everything that is made for a sweep. The roles in `infra/control-plane.yaml` allow changes only to
+/// resources with this tag.
 pub const SWEEP_TAG: &str = "spotsweep:sweep";
 
 /// The tag of a volume or snapshot with its trial's index.
 pub const TRIAL_TAG: &str = "spotsweep:trial";
 
-/// The tag of a volume or snapshot with the operation that made it, by which it is found again.
+/// The tag of a volume or snapshot with the operation that made it. It is looked up by this tag.
 pub const OPERATION_TAG: &str = "spotsweep:operation";
 
-/// A trial of a sweep. It is stored as `<sweep>/<index>`.
+/// A sweep and one of its trials. It is stored as `<sweep>/<index>`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct TrialRef {
@@ -100,46 +101,47 @@ impl TryFrom<String> for TrialRef {
     }
 }
 
-/// One volume.
+/// One EBS volume of a workspace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Volume {
-    /// The operation that made it: part of its client token. 0 for an adopted one.
+    /// The number of the operation that made the volume, which is part of its client token. It is 0 for an adopted one.
     pub operation: u32,
     /// `vol-…`, once CreateVolume has answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// Availability zone, for life.
+    /// Availability zone, which never changes.
     pub zone: String,
-    /// What it was made from.
+    /// What the volume was made from.
     pub origin: Origin,
-    /// What EC2 last said of it.
+    /// The state that EC2 has reported last.
     pub state: VolumeState,
-    /// Whether an attempt has ever mounted it: from then on its bytes exist nowhere else.
+    /// Whether an attempt has ever mounted the volume. Since then it may hold bytes that exist nowhere else.
     #[serde(default, skip_serializing_if = "is_default")]
     pub used: bool,
-    /// The operation of the snapshot that holds all its bytes; forgotten with the next mount.
+    /// The operation of the snapshot that holds all bytes of the volume; removed at the next mount.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub saved_by: Option<u32>,
 }
 
-/// One snapshot.
+/// One EBS snapshot of a workspace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
     /// `snap-…`, once CreateSnapshot has answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// The volume it is of.
+    /// The volume that it was taken of.
     pub volume: String,
-    /// How far it is.
+    /// Its progress.
     pub state: SnapshotState,
-    /// When it was asked for; CreateSnapshot has no token, so only the lease tells whether that was carried out.
+    /// When it was requested. CreateSnapshot has no token, so only after the lease is it certain that no call is under
+    /// way.
     pub asked_at: Timestamp,
-    /// The attempt whose notice asked for it early; absent for a final one.
+    /// The attempt whose interruption notice led to an early snapshot; absent for a final one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub early: Option<u32>,
 }
 
-/// An attempt and where it runs.
+/// An attempt, with the instance and zone where it runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
     /// The trial's attempt, from 1.
@@ -150,52 +152,52 @@ pub struct Place {
     pub zone: String,
 }
 
-/// Where a workspace stands.
+/// A workspace's stage in the table at the head of this file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "stage", rename_all = "kebab-case")]
 pub enum Stage {
-    /// The volume is being made.
+    /// The volume is being created.
     Creating,
-    /// It is being attached.
+    /// The volume is being attached.
     Attaching {
-        /// The attempt that gets it.
+        /// The attempt that gets the volume.
         to: Place,
-        /// Which of the device names is tried.
+        /// The number of the device name that is tried.
         device: u32,
     },
-    /// It is attached; the attempt mounts and uses it.
+    /// The volume is attached, and the attempt mounts and uses it.
     Attached {
-        /// The attempt that has it.
+        /// The attempt that has the volume.
         to: Place,
-        /// The device name.
+        /// The number of the device name.
         device: u32,
-        /// Whether the attempt has said that it is mounted and verified.
+        /// Whether the attempt has reported that the volume is mounted and verified.
         mounted: bool,
     },
-    /// It is being detached.
+    /// The volume is being detached.
     Detaching {
-        /// Since when; a detachment that is stuck for long is forced (fact 28).
+        /// When that began. A detachment that is stuck for long is forced (fact 28).
         since: Timestamp,
     },
-    /// It is attached to no instance.
+    /// The volume is attached to no instance.
     Detached,
-    /// It is wanted in another zone, and its snapshot is not complete.
+    /// The volume is wanted in another zone, and its snapshot is not complete.
     AwaitingSnapshot,
-    /// The trial is over, and what it has trained is kept in a snapshot.
+    /// The trial has ended, and a snapshot of what it has trained is kept.
     Kept {
-        /// Since when.
+        /// When the trial ended.
         since: Timestamp,
         /// When the snapshot is deleted.
         until: Timestamp,
     },
-    /// The trial is over: everything is being deleted.
+    /// The trial has ended, and everything is being deleted.
     Disposing,
-    /// Nothing is left of it.
+    /// Nothing of the workspace is left.
     Gone,
 }
 
 impl Stage {
-    /// The stage's name in logs and answers.
+    /// Returns the stage's name for logs and answers.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Creating => "creating",
@@ -211,90 +213,92 @@ impl Stage {
     }
 }
 
-/// A trial's workspace.
+/// A trial's workspace, as the trial's record has it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Workspace {
-    /// Where it stands.
+    /// The stage.
     pub stage: Stage,
     /// The volume that holds, or will hold, the newest bytes.
     pub volume: Volume,
-    /// Where a copy comes from, until the copy is mounted and verified.
+    /// The volume from which a copy is made, until the copy is mounted and verified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Volume>,
-    /// By operation.
+    /// The snapshots by the operation that made them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub snapshots: BTreeMap<u32, Snapshot>,
-    /// How many volumes and snapshots have been asked for: names each of them.
+    /// How many volumes and snapshots were requested. This number names the next one's operation.
     pub operations: u32,
     /// The newest attempt, and where it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wanted: Option<Place>,
-    /// Instances under an interruption notice, and since when: nothing is attached to them any more.
+    /// Instances under an interruption notice, with the time of the notice. No volume is attached to them any more.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub under_notice: BTreeMap<String, Timestamp>,
-    /// Sweeps that go on from what is kept of it: each is looked up before that is deleted.
+    /// Sweeps that continue from the kept snapshot. Each is looked up before the snapshot is deleted.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub continued_by: BTreeSet<SweepId>,
-    /// The newest attempt that has given it back: it is not to have it again.
+    /// The newest attempt that has released the volume. It does not get the volume again.
     #[serde(default, skip_serializing_if = "is_default")]
     pub left_by: u32,
-    /// Whether the volume is its user's, made by hand: it stays when all else goes.
+    /// Whether the volume is an adopted one, which is never deleted.
     #[serde(default, skip_serializing_if = "is_default")]
     pub user_owned: bool,
-    /// Whether the copy under way is the second one: the first did not hold what was sealed.
+    /// Whether the copy under way is the second one, because the first did not hold what was sealed.
     #[serde(default, skip_serializing_if = "is_default")]
     pub second_copy: bool,
-    /// Whether training has ended, so that nothing needs to be saved any more.
+    /// Whether the training has ended, so that nothing has to be saved any more.
     #[serde(default, skip_serializing_if = "is_default")]
     pub finished: bool,
-    /// Volumes and snapshots to delete.
+    /// Volumes and snapshots that have to be deleted.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub pending_deletes: BTreeSet<String>,
-    /// Operations whose volume was given up before its id was known, and since when: each is looked for a lease later,
-    /// when every call for it has ended and describe calls do not lag behind any more.
+    /// Operations whose volume was given up before its id was known, with the time of that. Each is looked up one lease
+    /// later, when every call for it has ended and describe calls show its result.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub unanswered: BTreeMap<u32, Timestamp>,
-    /// What EC2 did not find, and since when. Only what it does not find for a whole lease is gone.
+    /// Resources that EC2 did not find, with the first time. A resource is gone only if EC2 does not find it for a
+    /// whole lease.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub missing: BTreeMap<String, Timestamp>,
-    /// The newest seal that an attempt has told of.
+    /// The newest seal that an attempt has reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seal: Option<Seal>,
-    /// Refusals since the last success: quota, capacity.
+    /// How often EC2 has refused since the last success, for a quota or for capacity.
     #[serde(default, skip_serializing_if = "is_default")]
     pub refusals: u32,
-    /// Since when EC2 refuses the newest attempt's volume for a reason that no wait changes.
+    /// Since when EC2 has refused the newest attempt's volume for a permanent reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused_since: Option<Timestamp>,
-    /// Why no attempt can have it, where that is certain and nothing is lost by it: the trial fails.
+    /// Why no attempt can have the volume. It is set only if that is certain and nothing is lost, and the trial then
+    /// fails.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
-    /// Why the newest attempt can't have it, where that is so.
+    /// Why the newest attempt cannot have the volume, if it cannot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<String>,
-    /// What EC2 bills for initialization rates so far.
+    /// What EC2 has billed for initialization rates so far.
     #[serde(default, skip_serializing_if = "is_default")]
     pub initialized: Initialized,
-    /// Fallbacks that were taken, for people.
+    /// Notes for people, such as fall-backs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
-/// Snapshot data that volumes have loaded at a rate that was asked for: billed per GiB, in full once the volume is there
+/// Snapshot data that volumes have loaded at a requested rate. EC2 bills it per GiB, in full once the volume exists
 /// (fact 25).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Initialized {
-    /// The newest operation that is counted: an answer that comes twice counts once.
+    /// The newest operation that was counted, so that a repeated answer does not count twice.
     pub operation: u32,
-    /// Bytes of all of them together.
+    /// Bytes of all these volumes together.
     pub bytes: u64,
 }
 
-/// Notes kept of one trial; later ones are in its history.
+/// How many notes are kept of one trial. Later ones are only in its history.
 const MAX_NOTES: usize = 20;
 
 impl Workspace {
-    /// A workspace that its first attempt has just asked for.
+    /// Makes the workspace that the trial's first attempt wants.
     pub fn new(origin: Origin, wanted: Place, now: Timestamp) -> Self {
         let adopted = matches!(origin, Origin::Adopted { .. });
         let (id, zone) = match &origin {
@@ -311,7 +315,8 @@ impl Workspace {
             saved_by: None,
         };
         Self {
-            // An adopted volume may still be attached to wherever it was filled: that is looked at first.
+            // An adopted volume may still be attached to the instance on which it was filled, so its state is looked up
+            // first.
             stage: if adopted { Stage::Detaching { since: now } } else { Stage::Creating },
             operations: volume.operation,
             volume,
@@ -337,7 +342,7 @@ impl Workspace {
         }
     }
 
-    /// Ids of everything that events may be about.
+    /// Returns the ids of all resources that events can be about.
     pub fn resources(&self) -> impl Iterator<Item = &str> {
         let volumes = [Some(&self.volume), self.source.as_ref()].into_iter().flatten();
         let volumes = volumes.filter_map(|volume| volume.id.as_deref());
@@ -346,7 +351,7 @@ impl Workspace {
         volumes.chain(snapshots).chain(instance)
     }
 
-    /// Whether something is under way, so that it is looked after soon.
+    /// Whether something is under way, so that the workspace is due soon.
     pub fn is_moving(&self) -> bool {
         let settled = match &self.stage {
             Stage::Attached { .. } | Stage::Kept { .. } | Stage::Gone => true,
@@ -361,12 +366,12 @@ impl Workspace {
         !settled || !is_clean || self.snapshots.values().any(|snapshot| snapshot.state.is_open())
     }
 
-    /// Whether nothing of it is left but what is kept on purpose.
+    /// Whether nothing of the workspace is left except what is kept on purpose.
     pub fn is_clean(&self) -> bool {
         matches!(self.stage, Stage::Gone | Stage::Kept { .. })
     }
 
-    /// Whether nothing of it is left.
+    /// Whether nothing of the workspace is left.
     pub fn is_gone(&self) -> bool {
         self.stage == Stage::Gone
     }

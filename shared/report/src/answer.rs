@@ -1,4 +1,4 @@
-//! The answers that lie beside an upload: `<key>.plan.json` and `<key>.rejected.json`.
+//! The answers that are written beside an upload: `<key>.plan.json` and `<key>.rejected.json`.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use spotsweep_records::workspace::{Keep, WorkspacePlan};
 use spotsweep_sweep_file::Rejected;
 use spotsweep_sweep_file::expected::Expected;
 
-/// What was submitted.
+/// Returns the answer to an accepted file: the plan and the submitted jobs.
 pub fn plan_json(sweep: &SweepId, upload: &Upload, plan: &Plan) -> Value {
     let job = |(number, part): (u32, &Part)| {
         let name = JobName { sweep: sweep.clone(), run: Run::Part(number) };
@@ -31,7 +31,7 @@ pub fn plan_json(sweep: &SweepId, upload: &Upload, plan: &Plan) -> Value {
     })
 }
 
-/// Each trial's volume; a rate that is billed comes with its price, and what is kept with the most that it costs a trial.
+/// Describes the trials' workspaces. A billed rate has its price, and kept workspaces have the most that one costs.
 fn workspace(plan: &WorkspacePlan) -> Value {
     let Keep { failed_seconds, succeeded_seconds } = plan.keep;
     let kept = |seconds| json!({ "seconds": seconds, "usd_at_most": most_kept_usd(plan.size_gib, seconds) });
@@ -47,7 +47,7 @@ fn workspace(plan: &WorkspacePlan) -> Value {
     found
 }
 
-/// What is wrong with the file, all of it, and its warnings.
+/// Returns the answer to a rejected file: all problems and warnings.
 pub fn rejection_json(sweep: &SweepId, upload: &Upload, rejected: &Rejected) -> Value {
     json!({
         "sweep": sweep.as_str(),

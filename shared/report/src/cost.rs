@@ -1,8 +1,8 @@
-//! What trials cost: each attempt's share of its instance at the price of the time, and its volume.
+//! The costs of trials: each attempt's share of its instance at the price of that time, and the volume.
 //!
-//! Attempts that run on one instance at the same time share its price evenly, so all of them together cost what the
-//! instance costs while any of them runs. Its boot, image pull and wait for the next trial are of no trial, and not
-//! counted.
+//! Attempts that run on one instance at the same time share its price evenly. So all of them together cost what the
+//! instance costs while any of them runs. Its boot, image pull and wait for the next trial belong to no trial, and are
+//! not counted.
 
 mod prices;
 
@@ -19,18 +19,19 @@ use spotsweep_records::sweep::spent::Spent;
 use spotsweep_records::trial::Trial;
 use spotsweep_records::workspace::Workspace;
 
-/// gp3 and snapshots, USD per GiB and month of 730 hours (fact 31).
+/// The prices of gp3 and of snapshots, in USD per GiB and month of 730 hours (fact 31).
 const GP3_USD: f64 = 0.08;
 const SNAPSHOT_USD: f64 = 0.05;
 const HOURS_A_MONTH: f64 = 730.0;
 /// S3 Standard, USD per GiB and month (fact 31).
 pub const S3_USD: f64 = 0.023;
-/// A volume initialization rate of 300 MiB/s, USD per GiB of snapshot data. Lower rates cost proportionally less (fact 66).
+/// The price of a volume initialization rate of 300 MiB/s, in USD per GiB of snapshot data. Lower rates cost
+/// proportionally less (fact 66).
 const INITIALIZATION_USD: f64 = 0.0036;
 const FASTEST_RATE: f64 = 300.0;
 
-/// What the control plane costs for an attempt but its reports, and for a report, of which there is one a minute once a
-/// training is 20 minutes old: in USD, from what the bench counts (docs/performance.md, "Its price").
+/// The price of the control plane for an attempt without its reports, and for one report, in USD, from what the bench
+/// counts (docs/performance.md, "Its price"). A training that is older than 20 minutes has one report a minute.
 const USD_AN_ATTEMPT: f64 = 0.000_05;
 const USD_A_REPORT: f64 = 0.000_002;
 const SECONDS_A_REPORT: f64 = 60.0;
@@ -38,28 +39,28 @@ const SECONDS_A_REPORT: f64 = 60.0;
 /// What a trial has cost so far, over all its attempts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Cost {
-    /// Its share of its instances, at what they were paid for, in USD.
+    /// The trial's share of its instances, at the price that was paid, in USD.
     pub instance_usd: f64,
     /// The same seconds at the on-demand price, in USD.
     pub on_demand_usd: f64,
-    /// Its volume, in USD, its snapshots as if they held what was sealed last, and initialization rates.
+    /// The volume, the snapshots and the initialization rates, in USD. A snapshot counts as large as the newest seal.
     pub storage_usd: f64,
-    /// Of [`Cost::storage_usd`], what volumes were loaded at a rate for.
+    /// The part of [`Cost::storage_usd`] for data that volumes loaded at a billed rate.
     pub initialization_usd: f64,
-    /// Of [`Cost::storage_usd`], the snapshot that is kept after the trial's end, for the whole time.
+    /// The part of [`Cost::storage_usd`] for the snapshot that is kept after the trial's end, for the whole time.
     pub kept_usd: f64,
-    /// Seconds of attempts whose price is not known: in none of the other figures.
+    /// Seconds of attempts without a known price. They are in none of the figures of instances.
     pub unpriced_seconds: f64,
 }
 
 impl Cost {
-    /// Instances, volume and snapshots.
+    /// Returns the sum for instances, volume and snapshots.
     pub fn usd(&self) -> f64 {
         self.instance_usd + self.storage_usd
     }
 }
 
-/// One attempt on an instance.
+/// One attempt with its instance and its time.
 struct Run<'a> {
     index: u32,
     instance: Option<&'a str>,
@@ -69,13 +70,13 @@ struct Run<'a> {
     until: Timestamp,
 }
 
-/// What each trial has cost until `now`.
+/// Returns what each trial has cost until `now`.
 pub fn costs(plan: &Plan, trials: &[Trial], prices: &Prices, now: Timestamp) -> BTreeMap<u32, Cost> {
     let mut costs: BTreeMap<u32, Cost> = BTreeMap::new();
     let mut together: BTreeMap<(Option<&str>, u32), Vec<Run<'_>>> = BTreeMap::new();
     for trial in trials {
         for run in runs(trial, now) {
-            // Where the instance is not known, the trial had it alone.
+            // If the instance is not known, the trial counts as the only one on it.
             let alone = if run.instance.is_some() { u32::MAX } else { run.index };
             together.entry((run.instance, alone)).or_default().push(run);
         }
@@ -97,7 +98,7 @@ pub fn costs(plan: &Plan, trials: &[Trial], prices: &Prices, now: Timestamp) -> 
     costs
 }
 
-/// All trials together, with the control plane's estimate.
+/// Returns the sum over all trials, with an estimate for the control plane.
 pub fn spent(trials: &[Trial], costs: &BTreeMap<u32, Cost>) -> Spent {
     let attempts: usize = trials.iter().map(|trial| trial.attempts.len()).sum();
     let seconds: f64 = trials.iter().map(Trial::run_seconds).sum();
@@ -130,7 +131,8 @@ fn runs(trial: &Trial, now: Timestamp) -> impl Iterator<Item = Run<'_>> {
     })
 }
 
-/// Divides one instance among the attempts that ran on it: between two changes of who runs, evenly.
+/// Divides the price of one instance among the attempts that ran on it. In each interval in which the same attempts
+/// run, it is divided evenly.
 fn share(runs: &[Run<'_>], prices: &Prices, costs: &mut BTreeMap<u32, Cost>) {
     let mut changes: Vec<Timestamp> = runs.iter().flat_map(|run| [run.from, run.until]).collect();
     changes.sort_unstable();
@@ -157,29 +159,31 @@ fn share(runs: &[Run<'_>], prices: &Prices, costs: &mut BTreeMap<u32, Cost>) {
     }
 }
 
-/// From the first attempt's start to the last one's end: about as long as the trial has a volume.
+/// Returns the hours from the first attempt's start to the last one's end, which is about as long as the trial has a
+/// volume.
 fn held_hours(trial: &Trial, now: Timestamp) -> f64 {
     hours_since(trial.attempts.values().filter_map(|attempt| attempt.started_at).min(), trial, now)
 }
 
-/// From its first interruption to its end: about as long as the trial has a snapshot.
+/// Returns the hours from the first interruption to the trial's end, which is about as long as the trial has a
+/// snapshot.
 fn saved_hours(trial: &Trial, now: Timestamp) -> f64 {
     hours_since(trial.interruptions().filter_map(|(_, attempt)| attempt.stopped_at).min(), trial, now)
 }
 
-/// From its end until what is kept of it is deleted.
+/// Returns the hours from the trial's end until its kept workspace is deleted.
 fn kept_hours(trial: &Trial) -> f64 {
     let until = trial.workspace.as_ref().and_then(Workspace::kept).map(|kept| kept.until);
     let ended = trial.stopped_at().filter(|_| trial.is_over());
     ended.zip(until).map_or(0.0, |(ended, until)| until.duration_since(ended).as_secs_f64().max(0.0) / 3600.0)
 }
 
-/// What a GiB of a snapshot's data costs at so many MiB/s, in USD.
+/// Returns the price of a GiB of snapshot data that is loaded at `rate` MiB/s, in USD.
 pub fn initialization_usd_a_gib(rate: u32) -> f64 {
     INITIALIZATION_USD * f64::from(rate) / FASTEST_RATE
 }
 
-/// The most that the snapshot of one trial's whole volume costs in so many seconds, in USD.
+/// Returns the most that a snapshot of one trial's whole volume costs in so many seconds, in USD.
 pub fn most_kept_usd(size_gib: u32, seconds: u32) -> f64 {
     f64::from(size_gib) * SNAPSHOT_USD * f64::from(seconds) / 3600.0 / HOURS_A_MONTH
 }
@@ -190,13 +194,13 @@ fn hours_since(from: Option<Timestamp>, trial: &Trial, now: Timestamp) -> f64 {
     seconds.max(0.0) / 3600.0
 }
 
-/// What a snapshot holds beyond what the volume was made from, as far as the runner has told.
+/// Returns the GiB that a snapshot adds to what the volume was made from, as the runner has reported them.
 fn sealed_gib(trial: &Trial) -> f64 {
     let seal = trial.workspace.as_ref().and_then(|workspace| workspace.seal.as_ref());
     seal.map_or(0.0, |seal| gib(seal.bytes))
 }
 
-/// Snapshot data that was loaded at a rate that is billed.
+/// Returns the GiB of snapshot data that were loaded at a billed rate.
 fn initialized_gib(trial: &Trial) -> f64 {
     trial.workspace.as_ref().map_or(0.0, |workspace| gib(workspace.initialized.bytes))
 }

@@ -1,14 +1,14 @@
-//! Cells of CSV files that people open in spreadsheets.
+//! Cells of CSV files that people open in spreadsheet programs.
 
 use std::borrow::Cow;
 
-/// The characters by which a spreadsheet takes a cell for a formula
-/// (<https://owasp.org/www-community/attacks/CSV_Injection>), and as a precaution a line feed and the full-width forms,
-/// which East Asian input methods write.
+/// The first characters by which a spreadsheet program recognizes a formula
+/// (<https://owasp.org/www-community/attacks/CSV_Injection>). A line feed and the full-width forms, which East Asian
+/// input methods write, are added as a precaution.
 const FORMULA: [char; 11] = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'];
 
-/// A text as a cell: if a spreadsheet could take it for a formula, it has a single quote before it, as OWASP recommends.
-/// A number stays as it is.
+/// Returns a text as a cell. A text that a spreadsheet program could take for a formula gets a single quote before it,
+/// as OWASP recommends. A number is not changed.
 pub fn csv_cell(text: &str) -> Cow<'_, str> {
     let is_number = || text.parse::<f64>().is_ok();
     if text.starts_with(FORMULA) && !is_number() { Cow::Owned(format!("'{text}")) } else { Cow::Borrowed(text) }

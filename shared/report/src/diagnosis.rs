@@ -1,36 +1,36 @@
-//! Why a trial failed, in words that say what to do next.
+//! The cause of a trial's failure, with advice for the next step.
 //!
-//! Batch's own words ([job errors](https://docs.aws.amazon.com/batch/latest/userguide/job_states.html),
-//! [ECS stopped-task codes](https://docs.aws.amazon.com/AmazonECS/latest/developerguide/stopped-task-error-codes.html))
-//! and the end of the trial's log are held against the table below; the first line that fits counts.
+//! Batch's reasons ([job errors](https://docs.aws.amazon.com/batch/latest/userguide/job_states.html), [ECS stopped-task
+//! codes](https://docs.aws.amazon.com/AmazonECS/latest/developerguide/stopped-task-error-codes.html)) and the end of
+//! the trial's log are compared with the table below. The first line that matches counts.
 
 use spotsweep_protocol::stop::StopReason;
 use spotsweep_protocol::words::{counted, duration};
 use spotsweep_records::trial::{JobStatus, MAX_FALSE_STARTS, Reason, Trial};
 
-/// Why a trial failed, as far as its end tells.
+/// Why a trial failed, as far as its end shows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Diagnosis {
-    /// The cause in a few words, in place of Batch's; absent where nothing better is known.
+    /// The cause in a few words, which replaces Batch's reason; absent where nothing better is known.
     pub cause: Option<String>,
     /// The next step to take.
     pub advice: Option<String>,
-    /// The last lines of its log, oldest first.
+    /// The last lines of the log, oldest first.
     pub log_lines: Vec<String>,
 }
 
-/// What is looked at.
+/// The text in which a line of the table is searched.
 #[derive(Clone, Copy)]
 enum In {
     /// Batch's reason.
     Reason,
     /// The end of the log.
     Log,
-    /// Either.
+    /// Batch's reason and the end of the log.
     Both,
 }
 
-/// Where, one of which texts, what it means, what to do.
+/// The searched text, the strings of which one has to be in it, the cause, and the advice.
 type Line = (In, &'static [&'static str], &'static str, &'static str);
 
 const TABLE: [Line; 9] = [
@@ -107,18 +107,18 @@ const TOO_LONG: &str = "raise `timeout` in the sweep file, or train for fewer st
 
 const EARLY: &str = "delete `early_terminate` in the sweep file to train every trial to its end";
 
-/// Why a trial failed, in one text for every place that says so, whether its log is at hand or not.
+/// Returns why a trial failed, as all places that do not read its log say it.
 pub fn why(trial: &Trial) -> String {
     diagnose(trial, Vec::new()).cause_of(trial)
 }
 
-/// Why a failed trial failed; of another one what Batch says, if anything.
+/// Returns why a trial failed or was stopped early. For another trial it returns Batch's reason, if there is one.
 pub fn reason(trial: &Trial) -> Option<String> {
     let of_batch = || trial.reason.as_ref().map(ToString::to_string);
     if trial.status == JobStatus::Failed || trial.stopped.is_some() { Some(why(trial)) } else { of_batch() }
 }
 
-/// The diagnosis of a failed trial.
+/// Returns the diagnosis of a failed trial.
 pub fn diagnose(trial: &Trial, log_lines: Vec<String>) -> Diagnosis {
     let found = |(cause, advice): (String, &str)| (Some(cause), Some(advice.to_owned()));
     let error = trial.end.as_ref().and_then(|end| end.error.as_deref());
@@ -133,8 +133,8 @@ pub fn diagnose(trial: &Trial, log_lines: Vec<String>) -> Diagnosis {
 }
 
 impl Diagnosis {
-    /// The cause, else the exit code, else Batch's words: of a failed command they say no more than that its container
-    /// has ended.
+    /// Returns the cause, or else the exit code, or else Batch's reason. Batch's reason comes last, because for a
+    /// failed command it says only that the container has ended.
     pub fn cause_of(&self, trial: &Trial) -> String {
         let last = trial.attempts.values().next_back();
         let exit_code = last.and_then(|attempt| attempt.exit_code).filter(|code| *code != 0);
@@ -146,7 +146,7 @@ impl Diagnosis {
     }
 }
 
-/// Where an attempt took longer than the job may.
+/// Returns the cause if an attempt ran for longer than the job's timeout.
 fn timed_out(trial: &Trial) -> Option<(String, &'static str)> {
     let last = trial.attempts.values().next_back().filter(|last| last.has_timed_out())?;
     let by_runner = trial.end.as_ref().filter(|end| trial.attempts.keys().next_back() == Some(&end.attempt));
@@ -158,7 +158,7 @@ fn timed_out(trial: &Trial) -> Option<(String, &'static str)> {
     Some((cause, TOO_LONG))
 }
 
-/// Where spotsweep itself stopped it.
+/// Returns the cause if spotsweep itself stopped the trial.
 fn stopped(trial: &Trial) -> Option<(String, &'static str)> {
     if let Some(stop) = &trial.stopped {
         return Some((stop.to_string(), EARLY));
@@ -198,7 +198,7 @@ fn stopped(trial: &Trial) -> Option<(String, &'static str)> {
         StopReason::Resubmission { .. } => {
             ("Batch refused to start it again", "fix what the reason names, and run `spotsweep retry`")
         }
-        // The end of another attempt says more, and Batch's own reason of a failed start.
+        // The end of another attempt, or Batch's reason of a failed start, says more than these.
         StopReason::NeverStarts { .. }
         | StopReason::Fenced { .. }
         | StopReason::AttemptEnded { .. }
@@ -214,7 +214,7 @@ fn stopped(trial: &Trial) -> Option<(String, &'static str)> {
     Some((if cause.is_empty() { reason.to_string() } else { cause.to_owned() }, advice))
 }
 
-/// By the table.
+/// Returns the cause from the table.
 fn known(trial: &Trial, log: &[String], error: Option<&str>) -> Option<(String, &'static str)> {
     let last = trial.attempts.values().next_back().and_then(|attempt| attempt.reason.as_ref());
     let reasons = [last, trial.reason.as_ref()].map(|reason| reason.map(Reason::of_batch));
@@ -230,7 +230,7 @@ fn known(trial: &Trial, log: &[String], error: Option<&str>) -> Option<(String, 
     Some((format!("{cause}{times}"), advice))
 }
 
-/// Where Batch has said nothing of why.
+/// Returns the cause if the container never started and Batch gives no known reason.
 fn never_started(trial: &Trial) -> Option<(String, &'static str)> {
     let starts = trial.false_starts();
     (starts >= MAX_FALSE_STARTS).then(|| {
@@ -239,7 +239,8 @@ fn never_started(trial: &Trial) -> Option<(String, &'static str)> {
     })
 }
 
-/// A trial fails with an interruption only when no attempt is left.
+/// Returns the cause if the last attempt was interrupted. A trial fails with an interruption only when no attempt is
+/// left.
 fn worn_out(trial: &Trial) -> Option<(String, &'static str)> {
     let last = trial.attempts.get(&trial.ended)?;
     let tried = trial.tried();
@@ -249,23 +250,23 @@ fn worn_out(trial: &Trial) -> Option<(String, &'static str)> {
     })
 }
 
-/// By the exit code, with the error that the runner found in the output, else with the log's last line: that of a Python
-/// traceback is its exception.
+/// Returns the cause from the exit code, with the error that the runner found in the output. Without one, it uses the
+/// log's last line, because a Python traceback ends with its exception.
 fn exited(trial: &Trial, log: &[String], error: Option<&str>) -> Option<(String, &'static str)> {
     let code = trial.attempts.values().next_back()?.exit_code.filter(|code| *code != 0)?;
     let last_line = || log.iter().rev().map(|line| line.trim()).find(|line| !line.is_empty());
     let word = error.or_else(last_line);
-    let told = word.map(|word| format!(": {word}")).unwrap_or_default();
+    let detail = word.map(|word| format!(": {word}")).unwrap_or_default();
     Some(match code {
         126 | 127 => (
-            format!("the command was not found (exit code {code}){told}"),
+            format!("the command was not found (exit code {code}){detail}"),
             "check `command`, and that the image has it",
         ),
         137 => (
-            format!("killed (exit code 137){told}"),
+            format!("killed (exit code 137){detail}"),
             "most often for memory: raise `resources: {memory: …}`, or load less at once",
         ),
-        _ => (format!("exit code {code}{told}"), "its log says more: `spotsweep logs SWEEP INDEX`"),
+        _ => (format!("exit code {code}{detail}"), "its log says more: `spotsweep logs SWEEP INDEX`"),
     })
 }
 
@@ -287,7 +288,7 @@ mod tests {
         trial
     }
 
-    /// Exit code, Batch's words, the log's last lines, a piece of the cause that follows.
+    /// Each case has the exit code, Batch's reason, the log's last lines, and a part of the expected cause.
     #[test]
     fn each_kind_of_end_has_its_own_words() {
         let usual = "Essential container in task exited";

@@ -1,4 +1,4 @@
-//! What a sweep's results are made from beside its records, and the results.
+//! The inputs of a sweep's results besides its records, and the results.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,57 +20,57 @@ use spotsweep_records::sweep::upload::Upload;
 use spotsweep_records::sweep::{Plan, Sweep};
 use spotsweep_records::trial::{Standing, Trial};
 
-/// What has to be read.
+/// The inputs that have to be read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Wanted {
     /// The sweep.
     pub sweep: SweepId,
-    /// Its file, to show it.
+    /// The sweep file, which the report shows.
     pub upload: Upload,
-    /// Trials whose `metrics.jsonl` is wanted.
+    /// Trials whose `metrics.jsonl` is read.
     pub curves: Vec<u32>,
-    /// Metrics that are wanted of those.
+    /// Metrics that are read from these files.
     pub metrics: Vec<String>,
-    /// Trials the end of whose `train.log` is wanted.
+    /// Trials for which the end of `train.log` is read.
     pub logs: Vec<u32>,
-    /// Pools whose prices are wanted.
+    /// Pools whose prices are read.
     pub pools: BTreeSet<Pool>,
-    /// From when on.
+    /// The time from which prices are needed.
     pub since: Option<Timestamp>,
 }
 
-/// What was found. Only the parameters are never missing.
+/// The inputs that were found. Only the parameters are always there.
 #[derive(Debug, Default, PartialEq)]
 pub struct ReportInputs {
     /// `trials.jsonl`.
     pub parameters: Vec<u8>,
     /// The sweep file's text.
     pub file: Option<String>,
-    /// By trial and metric.
+    /// Curves by trial and metric.
     pub curves: BTreeMap<u32, BTreeMap<String, Curve>>,
     /// The last lines of trials' logs.
     pub logs: BTreeMap<u32, Vec<String>>,
-    /// As far as AWS tells them.
+    /// The prices that AWS has returned.
     pub prices: Prices,
 }
 
-/// What is put under `results/<sweep>/`.
+/// The objects that are written under `results/<sweep>/`.
 #[derive(Debug, Clone)]
 pub struct Results {
     /// `leaderboard.csv`.
     pub leaderboard: String,
     /// `costs.json`.
     pub costs: String,
-    /// What `report.html` shows.
+    /// The data of `report.html`.
     pub report: Report,
-    /// `summary.json`, one line; only of a sweep that has ended.
+    /// `summary.json`, on one line; absent while the sweep has not ended.
     pub summary: Option<String>,
-    /// What a person should know before trusting them.
+    /// What a person should know before trusting the results.
     pub warnings: Vec<String>,
 }
 
 impl Wanted {
-    /// What the results of a sweep, as it stands, are made from.
+    /// Returns the inputs for the results of a sweep in its present state.
     pub fn of(sweep: &Sweep, plan: &Plan, trials: &[Trial]) -> Self {
         let best = ranked(plan, trials).into_iter().take(MAX_ROWS).map(|ranked| ranked.trial);
         let failed = trials.iter().filter(|trial| trial.standing() == Standing::Failed);
@@ -78,7 +78,7 @@ impl Wanted {
         Self {
             sweep: sweep.id.clone(),
             upload: sweep.upload.clone(),
-            // An attempt uploads its record of metrics when it ends.
+            // An attempt uploads its `metrics.jsonl` when it ends.
             curves: best.filter(|trial| trial.end.is_some()).map(|trial| trial.index).collect(),
             metrics: Report::charted(plan, trials),
             logs: failed.take(MAX_FAILURES).map(|trial| trial.index).chain(searched(plan, trials)).collect(),
@@ -89,17 +89,18 @@ impl Wanted {
 }
 
 impl ReportInputs {
-    /// Git and other programs repeat the URL of the code, or a part of it.
+    /// Hides the credentials in the code's URL, because Git and other programs print the URL or a part of it.
     fn logs_without_secrets(&self, plan: &Plan) -> BTreeMap<u32, Vec<String>> {
         let secrets = plan.code.as_ref().map(|code| Secrets::of(&code.git)).unwrap_or_default();
         let hidden = |lines: &Vec<String>| lines.iter().map(|line| secrets.hide(line)).collect();
         self.logs.iter().map(|(index, lines)| (*index, hidden(lines))).collect()
     }
 
-    /// The results of a sweep as it stands, and what it has cost. The summary only once it has ended.
+    /// Returns the results of a sweep in its present state, and what it has cost. There is a summary only once it has
+    /// ended.
     ///
     /// # Errors
-    /// The parameters are not the sweep's `trials.jsonl`.
+    /// Returns an error if the parameters are not the sweep's `trials.jsonl`.
     pub fn results(
         &self,
         sweep: &Sweep,
@@ -148,7 +149,7 @@ impl ReportInputs {
     }
 }
 
-/// The last lines of a log of which the end was read.
+/// Returns the last lines of a log whose end was read.
 pub fn last_lines(end: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(end);
     let lines: Vec<&str> = text.lines().collect();

@@ -1,4 +1,4 @@
-//! What a sweep comes to: `leaderboard.csv` and `summary.json`, from the trials alone.
+//! `leaderboard.csv` and `summary.json`, which are made from the trials alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,17 +19,18 @@ use spotsweep_records::sweep::{Plan, Sweep};
 use spotsweep_records::trial::{Standing, Trial};
 use spotsweep_sweep_file::Repeats;
 
-/// Bytes of a reason; `explain` has all of it.
+/// Most bytes of a reason in the leaderboard. `explain` shows all of it.
 const MOST_REASON: usize = 500;
-/// What the leaderboard has of a trial's parameter set, where the sweep has repeats.
+/// The leaderboard's columns about a trial's parameter set, where the sweep has repeats.
 const SET_COLUMNS: [&str; 5] = ["set.index", "set.mean", "set.standard_error", "set.results", "set.lacks"];
 
-/// One row a trial, best first, with cells that no spreadsheet takes for formulas: rank (empty for a trial without one), index, status, metrics, parameters, attempts, seconds, cost, reason.
-/// Where the sweep repeats its parameter sets, the rows of a set are together, with its rank, mean, standard error,
+/// Returns the leaderboard with one row for each trial, best first: rank (empty for a trial without one), index,
+/// status, metrics, parameters, attempts, seconds, cost, reason. No spreadsheet program takes a cell for a formula.
+/// Where the sweep repeats its parameter sets, the rows of a set are together and have its rank, mean, standard error,
 /// number of results, and what it lacks.
 ///
 /// # Errors
-/// `parameters` is not the sweep's `trials.jsonl`.
+/// Returns an error if `parameters` is not the sweep's `trials.jsonl`.
 pub fn leaderboard_csv(
     plan: &Plan,
     trials: &[Trial],
@@ -85,7 +86,7 @@ pub fn leaderboard_csv(
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The sets of a sweep with repeats, by their number.
+/// Returns the sets of a sweep with repeats by their number.
 fn by_number<'a>(plan: &Plan, trials: &'a [Trial]) -> BTreeMap<u64, Set<'a>> {
     let (by, repeats) = (ranking(plan, trials), plan.repeats.as_ref());
     let sets = repeats.map(|repeats| sets(by.as_ref(), repeats, trials)).unwrap_or_default();
@@ -99,10 +100,10 @@ fn set_cells(set: Option<&Set<'_>>) -> [String; 5] {
     [number.to_string(), figure(|it| Some(it.mean)), figure(|it| it.standard_error), results, lacks.to_string()]
 }
 
-/// The summary, on one line.
+/// Returns the summary on one line.
 ///
 /// # Errors
-/// Never, but for a parameter line that is not JSON.
+/// Returns none at present, because a parameter line that cannot be read only leaves the best trial out.
 pub fn summary_json(
     sweep: &Sweep,
     plan: &Plan,
@@ -177,12 +178,12 @@ fn millis(seconds: f64) -> f64 {
     (seconds * 1000.0).round() / 1000.0
 }
 
-/// By trial index.
+/// Returns the lines of `trials.jsonl` by trial index; `None` for one that cannot be read.
 fn lines(parameters: &[u8]) -> Vec<Option<TrialLine>> {
     parameters.split(|byte| *byte == b'\n').map(|line| serde_json::from_slice(line).ok()).collect()
 }
 
-/// A value as a cell: text as it is, the rest as JSON.
+/// Returns a value as a cell: a text unchanged, anything else as JSON.
 fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -198,7 +199,7 @@ mod tests {
 
     use super::*;
 
-    /// A training chooses metric names, and a sweep file texts.
+    /// The training chooses metric names and the sweep file chooses texts, so both can try to be formulas.
     #[test]
     fn no_cell_is_a_formula() {
         let plan = json!({ "trials": 1, "queue": "q", "definition": "d:1", "attempts": 1, "parts": [] });

@@ -1,5 +1,5 @@
-//! What a sweep's trials gave and cost, from its records to its pages. Everything is pure: what is read comes in as
-//! values, and nothing is written.
+//! Costs, diagnoses, warnings and pages from a sweep's records. All functions are pure: they get what was read as
+//! arguments, and write nothing.
 
 pub mod answer;
 pub mod cost;

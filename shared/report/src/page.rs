@@ -1,16 +1,16 @@
-//! `report.html`: a sweep on one page, from the stored records alone.
+//! `report.html`: a sweep on one page, made only from what is stored.
 //!
 //! ```text
 //! Sources (records, trials.jsonl, curves, costs, logs) → Report::of → Report → render → one file
 //! ```
-//! The page needs no network: style, scripts and data are inside it, so that it works from a disk, from
-//! a presigned link and as an attachment. Everything here is pure; time passes in. Whatever a person wrote (parameter
-//! names, log lines, the sweep file) reaches the page as JSON only, and there as text only.
+//! The page needs no network. Style, scripts and data are inside it, so it works from a disk, from a presigned link and
+//! as an attachment. All functions are pure and get the time as an argument. What a person wrote (parameter names, log
+//! lines, the sweep file) is in the page only as JSON, and is shown only as text.
 //!
-//! A sweep may have 100 000 trials, a page not: the constants below bound what it takes in, and the page says
-//! what it leaves out and where that lies.
+//! A sweep may have 100 000 trials, which is too many for a page. So the constants below limit what the page contains,
+//! and the page says what it leaves out and where that is.
 //!
-//! [`render`] is the only user of the page's scripts: a binary that does not refer to it does not hold them.
+//! [`render`] is the only user of the page's scripts, so a binary that does not call it does not contain them.
 
 mod attempts;
 mod columns;
@@ -38,43 +38,43 @@ use curves::Curve;
 use spotsweep_records::sweep::{Plan, Sweep};
 use spotsweep_records::trial::Trial;
 
-/// Trials with a row of their own, from the best.
+/// Most trials with a row of their own. The best ones have one.
 pub const MAX_ROWS: usize = 2_000;
-/// Trials that the parameters' importance is taken from: evenly spaced over the sweep where it has more.
+/// Most trials from which the parameters' importance is computed. They are evenly spaced over a larger sweep.
 pub const MAX_SAMPLE: usize = 5_000;
-/// Parameters with a column of their own, the most important first.
+/// Most parameters with a column of their own. The most important ones have one.
 pub const MAX_COLUMNS: usize = 100;
-/// Metrics with curves, the one that ranks first.
+/// Most metrics with curves. The metric that ranks comes first.
 pub const MAX_CHARTED_METRICS: usize = 8;
-/// Points of all curves together, as long as each has [`curves::MIN_POINTS`].
+/// Most points of all curves together, except that each may have [`curves::MIN_POINTS`].
 pub const MAX_POINTS: usize = 200_000;
-/// Failed trials whose last log lines are shown.
+/// Most failed trials whose last log lines are shown.
 pub const MAX_FAILURES: usize = 50;
-/// Last log lines of a failed trial.
+/// Most log lines of a failed trial.
 pub const MAX_LOG_LINES: usize = 20;
-/// Bytes of the sweep file that are shown.
+/// Most bytes of the sweep file.
 pub const MAX_FILE_BYTES: usize = 100_000;
 
-/// Everything that a page is made from. What is not known is left empty, and the page says so.
+/// Everything that a page is made from. Something unknown is left empty, and the page says so.
 #[derive(Debug, Clone, Copy)]
 pub struct Sources<'a> {
     /// The sweep.
     pub sweep: &'a Sweep,
-    /// What is run.
+    /// The sweep's plan.
     pub plan: &'a Plan,
-    /// The trials' records; one that has none yet is waiting.
+    /// The trials' records. A trial without a record is waiting.
     pub trials: &'a [Trial],
     /// `trials.jsonl`.
     pub parameters: &'a [u8],
     /// The sweep file's text.
     pub file: Option<&'a str>,
-    /// By trial and metric; see [`Report::charted`] and [`curves::read`].
+    /// Curves by trial and metric; see [`Report::charted`] and [`curves::read`].
     pub curves: &'a BTreeMap<u32, BTreeMap<String, Curve>>,
-    /// By trial; one that is not in here has no price.
+    /// Costs by trial. A trial that is not in it has no price.
     pub costs: &'a BTreeMap<u32, Cost>,
-    /// Functions, table, events, in USD.
+    /// The costs of functions, table and events, in USD.
     pub control_plane_usd: Option<f64>,
-    /// By failed trial.
+    /// Diagnoses by failed trial.
     pub diagnoses: &'a BTreeMap<u32, Diagnosis>,
     /// What a person should know before trusting the results.
     pub warnings: &'a [String],

@@ -1,4 +1,4 @@
-//! The parameters of trials: those of `trials.jsonl`, and in place of them those that were suggested.
+//! The parameters of trials: those of `trials.jsonl`, or the suggested ones where there are any.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use spotsweep_protocol::claim::TrialLine;
 use spotsweep_records::trial::Trial;
 
-/// The lines of `trials.jsonl`, with the suggested parameters of each trial that was given some.
+/// Returns the lines of `trials.jsonl`, in which suggested parameters replace those of the file.
 pub fn with_suggested<'l>(lines: &'l [u8], trials: &[Trial]) -> Cow<'l, [u8]> {
     let of_trial = |trial: &Trial| Some((trial.index, trial.suggested.as_ref()?.parameters()));
     let suggested: BTreeMap<u32, _> = trials.iter().filter_map(of_trial).collect();
@@ -18,7 +18,7 @@ pub fn with_suggested<'l>(lines: &'l [u8], trials: &[Trial]) -> Cow<'l, [u8]> {
         match suggested.get(&index) {
             Some(parameters) => {
                 let line = TrialLine { index, parameters: parameters.clone() };
-                // Of JSON values, to memory: that cannot fail.
+                // Writing JSON values to memory cannot fail.
                 let _ = serde_json::to_writer(&mut whole, &line);
                 whole.push(b'\n');
             }

@@ -28,8 +28,8 @@ fn trial(index: u32, status: JobStatus, loss: Option<f64>) -> Trial {
     trial
 }
 
-/// Set 0 is even, set 1 has the best trial of the complete ones and a larger mean, set 2 had one good trial and failed
-/// then, set 3 was stopped once and runs.
+/// All trials of set 0 have the same value. Set 1 has the best trial of the complete sets, and a larger mean. Set 2 had
+/// one good trial and two failures. A trial of set 3 was stopped early, and another one runs.
 fn trials() -> Vec<Trial> {
     use JobStatus::{Failed, Running, Succeeded};
     let mut trials = vec![
@@ -69,7 +69,7 @@ fn the_leaderboard_ranks_sets_by_their_mean() {
     assert_eq!([1, 2, 3, 4].map(cells), expected);
     let number = |at: usize, column: usize| rows[at][column].parse::<f64>().unwrap();
     assert!((number(1, 4) - 0.32).abs() < 1e-12 && (number(1, 5) - 0.02 / 3_f64.sqrt()).abs() < 1e-12, "{table}");
-    // No set is ahead because its repeats failed.
+    // A set is not ahead because its repeats failed.
     assert_eq!(rows[7][..3], ["", "2", "succeeded"]);
     assert_eq!(rows[7][5..8], ["", "1", "2 of 3 failed"]);
     assert_eq!(table.matches("\"1 of 3 stopped early, 1 not finished\"").count(), 3, "{table}");

@@ -1,5 +1,5 @@
-//! What a person should know of a sweep before its results can be trusted: a metric that does not come, trials that all
-//! fail, rungs that no trial reaches, values that say nothing.
+//! Warnings of what a person should know before trusting a sweep's results: a metric that no trial reports, trials that
+//! all fail, rungs that no trial reaches, values that mean nothing.
 
 mod bad_instances;
 mod doubtful;
@@ -20,54 +20,54 @@ use spotsweep_ranking::{Score, ranked_value, ranking, score};
 use spotsweep_records::sweep::{Plan, Ranking, Stage, Sweep};
 use spotsweep_records::trial::{Attempt, Standing, Trial};
 
-/// Trials that a warning lists.
+/// Most trials that a warning lists.
 const LISTED_TRIALS: usize = 8;
-/// Metrics that a warning lists.
+/// Most metrics that a warning lists.
 const LISTED_METRICS: usize = 6;
-/// Lines of logs that a warning quotes, and bytes of each.
+/// Most log lines that a warning quotes, and most bytes of each.
 const QUOTED_LINES: usize = 2;
 const QUOTED_BYTES: usize = 100;
-/// Trials whose logs are searched for such lines.
+/// Most trials whose logs are searched for such lines.
 const SEARCHED_LOGS: usize = 3;
 
-/// What a warning is about. There is at most one of each at a time.
+/// The subject of a warning. There is at most one warning of each subject at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum About {
-    /// No trial has the sweep's metric, or none has it so that a rung counts it.
+    /// No trial has the sweep's metric, or no rung counts it as it was reported.
     Metric,
-    /// Some trials never reported it.
+    /// Some trials that succeeded never reported the metric.
     Missing,
-    /// Its newest value is not finite.
+    /// The newest value of the metric is not finite.
     Diverged,
-    /// Two readings of its newest value disagree.
+    /// Two readings of the newest value disagree.
     Doubtful,
     /// All trials ended with the same value.
     Same,
-    /// Parameter sets that lack results of repeats.
+    /// Parameter sets lack results of repeats.
     Repeats,
-    /// No trial has ended well.
+    /// No trial has a usable result.
     Failures,
-    /// Rungs beyond the end of the training.
+    /// Rungs are beyond the end of the training.
     Rungs,
-    /// A value that lies apart from all others.
+    /// A value lies apart from all others.
     Odd,
-    /// Instances on which nothing can be trained.
+    /// Nothing can be trained on some instances.
     Instances,
-    /// Attempts whose runners do not report.
+    /// Runners of running attempts do not report.
     Silence,
 }
 
-/// A warning: one sentence without its full stop.
+/// A warning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warned {
-    /// What it is about.
+    /// The subject.
     pub about: About,
-    /// What it says.
+    /// One sentence without its full stop.
     pub text: String,
 }
 
-/// What is to be said of a running sweep by the newest records of its trials, `now`. What the control plane has said
-/// before goes before the same without lines of logs.
+/// Returns the warnings of a running sweep, by the newest records of its trials. Where the control plane has stored the
+/// same warning with quoted log lines, that text is used.
 pub fn current(sweep: &Sweep, trials: &[Trial], now: Timestamp) -> Vec<Warned> {
     let Some(plan) = sweep.plan.as_ref().filter(|_| sweep.stage == Stage::Running) else { return Vec::new() };
     let mut warned = warnings(plan, trials, &BTreeMap::new(), now);
@@ -79,7 +79,7 @@ pub fn current(sweep: &Sweep, trials: &[Trial], now: Timestamp) -> Vec<Warned> {
     warned
 }
 
-/// What is said of a sweep: of one that runs by the newest records, of another one by those at its end.
+/// Returns the warnings of a sweep: for one that runs by the newest records, otherwise those that were stored last.
 pub fn texts(sweep: &Sweep, trials: &[Trial], now: Timestamp) -> Vec<String> {
     match sweep.stage {
         Stage::Running => current(sweep, trials, now).into_iter().map(|warned| warned.text).collect(),
@@ -94,20 +94,20 @@ pub fn texts(sweep: &Sweep, trials: &[Trial], now: Timestamp) -> Vec<String> {
     }
 }
 
-/// Of one trial: that it has reported for long enough, and not the metric. The names that it has reported instead.
+/// Returns the metrics that a trial has reported, if it has reported long enough without the wanted metric.
 pub fn lacks(metric: &str, trial: &Trial) -> Option<Vec<String>> {
     let lacks = !trial.metrics.contains_key(metric) && reports(trial) >= unseen::REPORTS;
     lacks.then(|| trial.metrics.keys().cloned().collect())
 }
 
-/// Trials the end of whose log helps to say why they have no value: the first that succeeded without one.
+/// Returns the trials whose log may show why they have no value: the first ones that succeeded without one.
 pub(crate) fn searched(plan: &Plan, trials: &[Trial]) -> Vec<u32> {
     let by = ranking(plan, trials);
     let is_missing = |trial: &&Trial| by.as_ref().is_none_or(|by| score(by, trial) == Score::Missing);
     succeeded(trials).filter(is_missing).take(SEARCHED_LOGS).map(|trial| trial.index).collect()
 }
 
-/// All that there is to say. `logs` has the last lines of trials' logs.
+/// Returns all warnings. `logs` has the last lines of trials' logs.
 pub(crate) fn warnings(
     plan: &Plan,
     trials: &[Trial],
@@ -127,7 +127,7 @@ pub(crate) fn warnings(
     warnings
 }
 
-/// What the trials that succeeded show.
+/// Returns the warnings about the trials that succeeded.
 fn of_results(plan: &Plan, trials: &[Trial], logs: &BTreeMap<u32, Vec<String>>) -> Vec<Warned> {
     let ended = succeeded(trials).count();
     if ended == 0 {
@@ -163,12 +163,12 @@ fn of_results(plan: &Plan, trials: &[Trial], logs: &BTreeMap<u32, Vec<String>>) 
     warnings
 }
 
-/// Reports that the trial's attempts have made.
+/// Returns how many reports the trial's attempts have sent.
 fn reports(trial: &Trial) -> u64 {
     trial.attempts.values().filter_map(|attempt| attempt.sequence).fold(0, u64::saturating_add)
 }
 
-/// Seconds in which its containers ran, until now.
+/// Returns the seconds for which the trial's containers have run until now.
 fn seconds_trained(trial: &Trial, now: Timestamp) -> f64 {
     let running = trial.attempts.get(&trial.ended.saturating_add(1)).filter(|_| !trial.is_over());
     let since =
@@ -187,14 +187,15 @@ fn nothing_printed(by: &Ranking, trials: &[Trial], logs: &BTreeMap<u32, Vec<Stri
     format!("no trial printed `{name}=…`, so that none has a rank{others}{unread}{lines}")
 }
 
-/// What the first trial's attempt has not searched for the metric, if there is something.
+/// Names an output that the first such trial's attempt has not searched for the metric, if there is one.
 fn unread(trials: &[Trial]) -> String {
     let what = |trial: &Trial| Some((trial.index, trial.end.as_ref()?.outputs.unread.first()?.clone()));
     let found = trials.iter().find_map(what);
     found.map(|(index, what)| format!("; not searched for it, in trial {index}: {what}")).unwrap_or_default()
 }
 
-/// The metrics that trials have reported instead, and what to do. Those that have a word of its name come first.
+/// Names the metrics that trials have reported instead, with advice. Those that share a word with the wanted metric
+/// come first.
 fn others(by: &Ranking, trials: &[Trial]) -> String {
     let mut names: Vec<&str> = trials.iter().flat_map(|trial| trial.metrics.keys()).map(String::as_str).collect();
     names.sort_unstable();
@@ -216,7 +217,8 @@ fn others(by: &Ranking, trials: &[Trial]) -> String {
     )
 }
 
-/// A training that does not use its parameters gives the same result with all of them.
+/// Warns if all results are equal, because a training that ignores its parameters gives the same result with all of
+/// them.
 fn all_the_same(by: &Ranking, trials: &[Trial]) -> Option<String> {
     let values: Vec<f64> = succeeded(trials).filter_map(|trial| ranked_value(by, trial)).collect();
     let first = values.first()?;
@@ -239,7 +241,7 @@ fn quoted(lines: &[String]) -> String {
     }
 }
 
-/// The newest lines that have the metric's name and a number, else those with any word, a colon and a number.
+/// Returns the newest lines with the metric's name and a number, or else those with any word and a number.
 fn lines_like_metrics(name: Option<&str>, logs: &BTreeMap<u32, Vec<String>>) -> Vec<String> {
     let newest = || logs.values().flat_map(|lines| lines.iter().rev()).map(|line| line.trim());
     let has_name =
@@ -255,7 +257,7 @@ fn has_digit(text: &str) -> bool {
     text.contains(|c: char| c.is_ascii_digit())
 }
 
-/// Whether a line has a word, a colon or a gap, and a number with a point, such as `loss: 0.25`.
+/// Whether a line has a word, then a colon or a gap, and then a number with a decimal point, such as `loss: 0.25`.
 fn has_named_number(line: &str) -> bool {
     let words: Vec<&str> = line.split([' ', ':', ',', '|', '\t']).filter(|word| !word.is_empty()).collect();
     let is_name = |word: &str| word.chars().all(|c| c.is_alphabetic() || matches!(c, '_' | '-' | '/'));

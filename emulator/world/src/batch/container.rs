@@ -1,4 +1,4 @@
-//! A container as the definition describes it and a submission overrides it.
+//! A container, made from the definition's properties and a submission's overrides.
 
 use std::collections::BTreeMap;
 
@@ -8,17 +8,17 @@ use serde_json::{Map, Value, json};
 use crate::ApiError;
 use crate::catalog::Resources;
 
-/// What a submission changes about the definition's container.
+/// The changes of a submission to the definition's container.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ContainerOverrides {
     /// Replaces the command.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
-    /// Added to the environment; same names replace.
+    /// Variables that are added to the environment, or that replace those of the same name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub environment: Vec<Variable>,
-    /// Same types replace.
+    /// Resources that replace those of the same type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resource_requirements: Vec<ResourceRequirement>,
 }
@@ -27,9 +27,9 @@ pub struct ContainerOverrides {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Variable {
-    /// Its name.
+    /// The variable's name.
     pub name: String,
-    /// Its value.
+    /// The variable's value.
     #[serde(default)]
     pub value: String,
 }
@@ -41,11 +41,11 @@ pub struct ResourceRequirement {
     /// `VCPU`, `MEMORY` or `GPU`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// A whole number.
+    /// The amount, as a whole number.
     pub value: String,
 }
 
-/// A container ready to run. `detail` is what DescribeJobs shows of it.
+/// A container that can be run. `detail` is what DescribeJobs shows of it.
 #[derive(Debug, Clone)]
 pub(crate) struct Container {
     pub(crate) image: String,
@@ -55,7 +55,7 @@ pub(crate) struct Container {
     pub(crate) detail: Map<String, Value>,
 }
 
-/// The fields of containerProperties that have an effect here.
+/// The fields of containerProperties that have an effect in the World.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Properties {
@@ -73,7 +73,8 @@ struct Properties {
     shown: BTreeMap<String, Value>,
 }
 
-/// Fields that are shown as given. Containers are processes here: what these ask of Docker has no effect.
+/// Fields that are only shown as they were given. Containers are processes here, so these settings for Docker have no
+/// effect.
 const SHOWN: [&str; 10] = [
     "executionRoleArn",
     "jobRoleArn",
@@ -87,8 +88,8 @@ const SHOWN: [&str; 10] = [
     "volumes",
 ];
 
-/// The lists that Batch shows of a definition's or a job's container even where they are empty ("Batch EventBridge
-/// events" in the Batch user guide).
+/// Adds the lists that Batch shows of a container even if they are empty ("Batch EventBridge events" in the Batch user
+/// guide).
 pub(super) fn with_empty_lists(mut container: Map<String, Value>) -> Map<String, Value> {
     for name in ["environment", "mountPoints", "resourceRequirements", "secrets", "ulimits", "volumes"] {
         container.entry(name).or_insert_with(|| json!([]));
@@ -97,10 +98,10 @@ pub(super) fn with_empty_lists(mut container: Map<String, Value>) -> Map<String,
 }
 
 impl Container {
-    /// The definition's container with a submission's overrides and parameters.
+    /// Makes a container from the definition's with a submission's overrides and parameters.
     ///
     /// # Errors
-    /// `ClientException` where AWS refuses the result.
+    /// `ClientException` if AWS would refuse the result.
     pub(super) fn resolve(
         properties: &Map<String, Value>,
         overrides: &ContainerOverrides,
@@ -148,7 +149,7 @@ impl Container {
 }
 
 impl Properties {
-    /// `resourceRequirements` win over the older `vcpus` and `memory`.
+    /// Returns the resources. `resourceRequirements` replace the older `vcpus` and `memory`.
     fn resources(&self) -> Result<Resources, ApiError> {
         let mut resources = Resources { vcpus: self.vcpus.unwrap_or(0), memory_mib: self.memory.unwrap_or(0), gpus: 0 };
         for ResourceRequirement { kind, value } in &self.resource_requirements {
@@ -181,7 +182,7 @@ fn merge<T>(all: &mut Vec<T>, new: T, same: impl Fn(&T, &T) -> bool) {
     }
 }
 
-/// A word `Ref::name` stands for the parameter `name` (Batch user guide, "Parameters").
+/// Replaces a word `Ref::name` by the parameter `name` (Batch user guide, "Parameters").
 fn substitute(word: &str, parameters: &BTreeMap<String, String>) -> String {
     word.strip_prefix("Ref::").and_then(|name| parameters.get(name)).map_or_else(|| word.to_owned(), String::clone)
 }

@@ -1,4 +1,4 @@
-//! RegisterJobDefinition, DescribeJobDefinitions, DeregisterJobDefinition.
+//! The calls RegisterJobDefinition, DescribeJobDefinitions and DeregisterJobDefinition.
 
 use std::collections::BTreeMap;
 
@@ -15,14 +15,14 @@ const DEFAULT_LOG_GROUP: &str = "/aws/batch/job";
 /// Most bytes in a job definition (fact 18).
 pub const LARGEST_DEFINITION: usize = 24 * 1024;
 
-/// A new revision of a job definition.
+/// The parameters of RegisterJobDefinition.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RegisterJobDefinition {
-    /// Its name; a name known already gets the next revision.
+    /// The name. A known name gets the next revision.
     #[serde(default)]
     pub job_definition_name: String,
-    /// `container` only.
+    /// The type; only `container` is emulated.
     #[serde(default, rename = "type")]
     pub kind: String,
     /// The container.
@@ -31,45 +31,45 @@ pub struct RegisterJobDefinition {
     /// Default values of `Ref::` placeholders.
     #[serde(default)]
     pub parameters: BTreeMap<String, String>,
-    /// How often to try.
+    /// Number of attempts, and the rules for retries.
     #[serde(default)]
     pub retry_strategy: Option<RetryStrategy>,
-    /// Limit of each attempt.
+    /// Timeout of each attempt.
     #[serde(default)]
     pub timeout: Option<JobTimeout>,
     /// Tags.
     #[serde(default)]
     pub tags: BTreeMap<String, String>,
-    /// Whether the ECS task gets the tags. Shown as given: no tasks are emulated.
+    /// Whether the ECS task gets the tags. It is only shown as it was given, because no tasks are emulated.
     #[serde(default)]
     pub propagate_tags: bool,
-    /// `EC2` only.
+    /// The platform; only `EC2` is emulated.
     #[serde(default)]
     pub platform_capabilities: Vec<String>,
 }
 
-/// Which job definitions to show.
+/// The parameters of DescribeJobDefinitions.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DescribeJobDefinitions {
-    /// `name:revision` or ARNs; not together with the other fields.
+    /// `name:revision` or ARNs. They cannot be combined with the other fields.
     #[serde(default)]
     pub job_definitions: Vec<String>,
-    /// All revisions of a name.
+    /// The name of which all revisions are wanted.
     pub job_definition_name: Option<String>,
     /// `ACTIVE` or `INACTIVE`.
     pub status: Option<String>,
-    /// 1 to 100.
+    /// Page size, 1 to 100.
     pub max_results: Option<usize>,
-    /// From the page before.
+    /// The token from the page before.
     pub next_token: Option<String>,
 }
 
 impl World {
-    /// Registers a revision and answers its name, ARN and number.
+    /// Registers a revision and returns its name, ARN and number.
     ///
     /// # Errors
-    /// `ClientException` for what AWS refuses, and for kinds that are not emulated.
+    /// `ClientException` for what AWS refuses, and for types that are not emulated.
     pub fn register_job_definition(&mut self, request: RegisterJobDefinition) -> Result<Value, ApiError> {
         check_name("Job definition name", &request.job_definition_name)?;
         if request.kind != "container" {
@@ -105,7 +105,7 @@ impl World {
         Ok(answer)
     }
 
-    /// Makes a revision INACTIVE: no new jobs from it.
+    /// Makes a revision INACTIVE, so that no new job can use it.
     ///
     /// # Errors
     /// `ClientException` for a revision that does not exist.
@@ -121,10 +121,10 @@ impl World {
         Ok(json!({}))
     }
 
-    /// Shows job definitions; unknown ones are left out.
+    /// Describes job definitions. Unknown ones are left out.
     ///
     /// # Errors
-    /// `ClientException` for contradicting parameters.
+    /// `ClientException` for parameters that contradict each other.
     pub fn describe_job_definitions(&self, request: &DescribeJobDefinitions) -> Result<Value, ApiError> {
         let listed = !request.job_definitions.is_empty();
         if listed && (request.job_definition_name.is_some() || request.status.is_some()) {
@@ -156,8 +156,8 @@ impl World {
         Ok(answer)
     }
 
-    /// Whether a job definition of this name sends its output to this log group of CloudWatch Logs
-    /// (Batch user guide, "Use the awslogs log driver").
+    /// Whether a job definition of this name sends its output to this log group of CloudWatch Logs (Batch user guide,
+    /// "Use the awslogs log driver").
     pub fn is_log_group(&self, definition: &str, group: &str) -> bool {
         let group_of = |definition: &Definition| {
             let options = definition.container.get("logConfiguration").and_then(|logs| logs.get("options"));
@@ -167,7 +167,7 @@ impl World {
         self.batch.definitions.get(definition).is_some_and(|all| all.iter().any(|one| group_of(one) == group))
     }
 
-    /// The revision that a submission names, or the latest active one.
+    /// Returns the revision that a submission names, or the latest active one.
     pub(super) fn definition(&self, named: &str) -> Result<&Definition, ApiError> {
         let (name, revision) = self.parse_definition(named);
         let found = self.batch.definitions.get(&name).and_then(|revisions| match revision {
@@ -180,7 +180,7 @@ impl World {
         })
     }
 
-    /// Name and revision out of `name`, `name:revision` or an ARN with or without revision.
+    /// Returns name and revision from `name`, `name:revision`, or an ARN with or without revision.
     fn parse_definition(&self, named: &str) -> (String, Option<usize>) {
         let prefix = self.arn("batch", "job-definition/");
         let short = named.strip_prefix(&prefix).unwrap_or(named);

@@ -1,4 +1,4 @@
-//! JobDetail: what DescribeJobs answers and what events carry (facts 3 and 12).
+//! JobDetail, which is in the answer of DescribeJobs and in events (facts 3 and 12).
 
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -12,17 +12,17 @@ use crate::{ApiError, World};
 
 const MOST_IDS: usize = 100;
 
-/// Jobs, array children and array parents to show.
+/// The parameters of DescribeJobs.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DescribeJobs {
-    /// At most 100 ids.
+    /// Ids of jobs, array children or array parents, at most 100.
     #[serde(default)]
     pub jobs: Vec<String>,
 }
 
 impl World {
-    /// Shows jobs; unknown ids are left out.
+    /// Describes jobs. Unknown ids are left out.
     ///
     /// # Errors
     /// `ClientException` for no ids or more than 100.
@@ -44,7 +44,7 @@ impl World {
         Ok(json!({"jobs": details.collect::<Vec<_>>()}))
     }
 
-    /// ARN and detail of a plain job or an array child.
+    /// Returns ARN and detail of a plain job or an array child.
     pub(super) fn run_event(&self, at: RunRef) -> (String, Value) {
         let job = &self.batch.jobs[at.job];
         let run = &job.runs[at.index];
@@ -61,7 +61,7 @@ impl World {
         self.detail(job, &job.run_id(at.index), &run.progress, (ended, container, index))
     }
 
-    /// ARN and detail of an array job as a whole.
+    /// Returns ARN and detail of an array job as a whole.
     pub(super) fn parent_event(&self, at: usize) -> (String, Value) {
         let job = &self.batch.jobs[at];
         let container = job.container.detail.clone();
@@ -81,7 +81,7 @@ impl World {
         progress: &Progress,
         (attempts, mut container, array): (Vec<Value>, Map<String, Value>, Option<Value>),
     ) -> (String, Value) {
-        // Of a job alone: a definition has none.
+        // Only jobs have this list; definitions have none.
         container.entry("networkInterfaces").or_insert_with(|| json!([]));
         let arn = self.arn("batch", &format!("job/{id}"));
         let mut detail = json!({
@@ -123,7 +123,7 @@ impl World {
 }
 
 impl Attempt {
-    /// The container's part of an attempt, and of the job's `container` for its last attempt.
+    /// Returns the container's fields of an attempt, which for the last attempt are also in the job's `container`.
     fn container(&self) -> Map<String, Value> {
         let mut container = Map::new();
         let mut set = |name: &str, value: Value| container.insert(name.to_owned(), value);

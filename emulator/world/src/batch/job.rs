@@ -1,7 +1,7 @@
 //! Jobs, array children and attempts.
 //!
-//! A [`Job`] is what one SubmitJob made: a plain job has one [`Run`], an array job one per child and
-//! a parent's progress of its own.
+//! A [`Job`] is what one SubmitJob has made. A plain job has one [`Run`]. An array job has one for each child, and a
+//! progress of its own as the parent.
 
 use std::collections::BTreeMap;
 
@@ -11,27 +11,28 @@ use serde_json::{Map, Value, json};
 use super::container::Container;
 use super::retry::RetryStrategy;
 
-/// Where a job is in its life.
+/// A job's status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Status {
-    /// Not yet seen by the scheduler.
+    /// The scheduler has not looked at the job yet.
     Submitted,
-    /// Array parents only (there are no dependencies here): some child is at work.
+    /// Some child of an array parent is not terminal. Other jobs are never pending, because there are no dependencies
+    /// here.
     Pending,
-    /// Waiting for an instance.
+    /// The job waits for an instance.
     Runnable,
-    /// On an instance, pulling its image.
+    /// The job is placed on an instance, and its image is being pulled.
     Starting,
     /// Its container runs.
     Running,
-    /// Exit code 0.
+    /// The container ended with exit code 0.
     Succeeded,
-    /// Failed for good, cancelled or terminated.
+    /// The job has failed for good, or was cancelled or terminated.
     Failed,
 }
 
 impl Status {
-    /// All of them, in the order of a life.
+    /// All statuses, in the order in which a job passes through them.
     pub const ALL: [Status; 7] = [
         Status::Submitted,
         Status::Pending,
@@ -42,7 +43,7 @@ impl Status {
         Status::Failed,
     ];
 
-    /// AWS's word for it.
+    /// Returns AWS's name of the status.
     pub fn as_str(self) -> &'static str {
         match self {
             Status::Submitted => "SUBMITTED",
@@ -55,18 +56,18 @@ impl Status {
         }
     }
 
-    /// The status that AWS calls `word`.
+    /// Returns the status with this name.
     pub fn parse(word: &str) -> Option<Status> {
         Status::ALL.into_iter().find(|status| status.as_str() == word)
     }
 
-    /// Whether nothing follows.
+    /// Whether the status is final.
     pub fn is_terminal(self) -> bool {
         matches!(self, Status::Succeeded | Status::Failed)
     }
 }
 
-/// The part that plain jobs, children and parents have in common.
+/// The fields that plain jobs, children and parents have in common.
 #[derive(Debug, Clone)]
 pub(crate) struct Progress {
     pub(crate) status: Status,
@@ -90,7 +91,7 @@ impl Progress {
     }
 }
 
-/// One container's way to run: a plain job, or a child of an array job.
+/// The run of a plain job or of one child of an array job, with all its attempts.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) progress: Progress,
@@ -102,7 +103,7 @@ impl Run {
         Run { progress: Progress::new(), attempts: Vec::new() }
     }
 
-    /// The attempt that has not ended.
+    /// Returns the attempt that has not ended.
     pub(crate) fn current(&self) -> Option<&Attempt> {
         self.attempts.last().filter(|attempt| attempt.end.is_none())
     }
@@ -112,25 +113,25 @@ impl Run {
     }
 }
 
-/// One try at a run, on one instance.
+/// One attempt of a run, on one instance.
 #[derive(Debug)]
 pub(crate) struct Attempt {
-    /// 1 for the first.
+    /// The attempt's number, from 1.
     pub(crate) number: u32,
     pub(crate) instance: String,
     pub(crate) environment: String,
     pub(crate) container_instance_arn: String,
-    /// ECS's ARN of the container run, in ECS's word: taskArn.
+    /// ECS's ARN of the task.
     pub(crate) ecs_arn: String,
     pub(crate) log_stream: String,
-    /// UUIDs of its GPUs.
+    /// UUIDs of the container's GPUs.
     pub(crate) gpus: Vec<String>,
     pub(crate) started_at: Option<Timestamp>,
     pub(crate) stopping: Option<Stopping>,
     pub(crate) end: Option<End>,
 }
 
-/// Why a running container was told to stop.
+/// Why a running container is being stopped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Stopping {
     TimedOut,
@@ -147,11 +148,11 @@ pub(crate) struct End {
     pub(crate) status_reason: String,
 }
 
-/// An array job's own progress.
+/// The progress of an array job as a whole.
 #[derive(Debug)]
 pub(crate) struct Parent {
     pub(crate) progress: Progress,
-    /// Children by status.
+    /// Number of children by status.
     pub(crate) summary: BTreeMap<Status, usize>,
 }
 
@@ -176,7 +177,7 @@ impl Parent {
     }
 }
 
-/// What one SubmitJob made.
+/// What one SubmitJob has made.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) id: String,
@@ -196,7 +197,7 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    /// The id of a run: `<parent>:<index>` for a child (fact 3).
+    /// Returns the id of a run: `<parent>:<index>` for a child (fact 3).
     pub(crate) fn run_id(&self, index: usize) -> String {
         match self.parent {
             Some(_) => format!("{}:{index}", self.id),

@@ -1,6 +1,6 @@
-//! A run's way: SUBMITTED → RUNNABLE → STARTING → RUNNING → SUCCEEDED or FAILED, or back to RUNNABLE
-//! for another attempt. One event per change (fact 3). Without dependencies nothing but array
-//! parents is ever PENDING (Batch user guide, "Job states").
+//! The transitions of a run: SUBMITTED → RUNNABLE → STARTING → RUNNING → SUCCEEDED or FAILED, or back to RUNNABLE for
+//! another attempt. Each change has one event (fact 3). Without dependencies only array parents are PENDING (Batch user
+//! guide, "Job states").
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -16,28 +16,28 @@ use crate::{AttemptKey, Effect, InstanceState, Start, Timer, World};
 const EXITED: &str = "Essential container in task exited";
 const TIMED_OUT: &str = "Job attempt duration exceeded timeout";
 const NOT_STARTED: &str = "Task failed to start";
-/// What Batch says of a container that was never started: status reason, and the container's reason. Reported of the
-/// first two: amazon-ecs-agent #4308, nextflow #2730; `AGENT` is in the Batch user guide ("Automated job retries"). That
-/// neither says anything is not documented, and not excluded.
+/// The reasons that Batch gives for a container that never started: its status reason, and the container's reason. Two
+/// users have reported the first two: amazon-ecs-agent #4308, nextflow #2730. `AGENT` is in the Batch user guide
+/// ("Automated job retries"). That both are missing is neither documented nor excluded.
 const START_FAILURES: [(&str, Option<&str>); 4] = [
     (NOT_STARTED, Some("CannotPullContainerError: pull image manifest has been retried 5 time(s)")),
     (NOT_STARTED, Some("DockerTimeoutError: Could not transition to started; timed out after waiting 3m0s")),
     (NOT_STARTED, Some("AGENT")),
     ("", None),
 ];
-/// What Batch may say of an attempt whose instance is gone, other than "Host EC2": nothing, or what it says of a container
-/// that ended, without its exit code. No document promises the words.
+/// The status reasons other than "Host EC2" that Batch may give for an attempt whose instance is gone: none, or that of
+/// a container that ended, but without an exit code. No document promises a text.
 const UNNAMED_ENDS: [&str; 2] = ["", EXITED];
-/// How soon it is looked again whether an instance is connected on which a container is to start.
+/// How long a container on an instance whose agent is disconnected waits before the agent is looked at again.
 const RECONNECTS: Duration = Duration::from_secs(60);
 const CHILD_FAILED: &str = "Array Child Job failed";
 
 impl World {
-    /// The scheduler has looked at a new job.
+    /// Makes a new job runnable, because the scheduler has looked at it.
     pub(crate) fn evaluate(&mut self, job: usize) {
         for index in 0..self.batch.jobs[job].runs.len() {
             let run = RunRef { job, index };
-            // It may have been cancelled meanwhile.
+            // The job may have been cancelled since its submission.
             if self.batch.run(run).progress.status != Status::Submitted {
                 continue;
             }
@@ -48,7 +48,7 @@ impl World {
         }
     }
 
-    /// Puts a runnable run on an instance: STARTING, and the image is pulled.
+    /// Places a runnable run on an instance: it is STARTING, and the image is pulled.
     pub(crate) fn place(&mut self, run: RunRef, instance_id: &str) {
         let wanted = self.batch.wanted(run);
         let ecs_id = self.ids.hex(32);
@@ -83,7 +83,7 @@ impl World {
         self.after(pull, Timer::Pulled { run, attempt: number });
     }
 
-    /// The image is there: RUNNING, and the container starts.
+    /// Starts the container, because the image is pulled: the run is RUNNING.
     pub(crate) fn image_pulled(&mut self, run: RunRef, attempt: u32) {
         let now = self.now;
         let image = self.batch.jobs[run.job].container.image.clone();
@@ -94,7 +94,7 @@ impl World {
             return;
         }
         if host.disconnected {
-            // It starts, or Batch learns of it, once the agent is connected again.
+            // The container starts, or Batch learns of its start, only when the agent is connected again.
             return self.after(RECONNECTS, Timer::Pulled { run, attempt });
         }
         let failing = self.trouble.failing_starts;
@@ -141,15 +141,15 @@ impl World {
         })
     }
 
-    /// A container has exited by itself or after [`Effect::Stop`]. 128 + n for signal n.
+    /// Reports that a container has exited, by itself or after [`Effect::Stop`]. The exit code is 128 + n for signal n.
     ///
-    /// Reports about attempts that have ended already (their instance is gone) change nothing.
+    /// A report about an attempt that has ended already, because its instance is gone, changes nothing.
     pub fn job_exited(&mut self, attempt: &AttemptKey, exit_code: i32, now: Timestamp) {
         self.container_ended(attempt, Some(exit_code), None, EXITED, now);
     }
 
-    /// A container could not be started; `reason` is the container's, such as
-    /// `CannotPullContainerError: …`.
+    /// Reports that a container could not be started. `reason` is the container's, such as `CannotPullContainerError:
+    /// …`.
     pub fn job_failed_to_start(&mut self, attempt: &AttemptKey, reason: &str, now: Timestamp) {
         self.container_ended(attempt, None, Some(reason), NOT_STARTED, now);
     }
@@ -166,7 +166,7 @@ impl World {
         let Some(super::Named::Run(run)) = self.batch.find(&key.job) else { return };
         let current = self.batch.run(run).current().filter(|a| a.number == key.attempt);
         let Some(current) = current else { return };
-        // Died with its machine: Batch reports that once the machine is gone, without exit code.
+        // If the container died with its instance, Batch reports that without an exit code once the instance is gone.
         let host = self.instances.get(&current.instance);
         if host.is_some_and(|host| host.state == InstanceState::Running) {
             self.end_attempt(run, exit_code, reason, status_reason.to_owned());
@@ -174,7 +174,7 @@ impl World {
         }
     }
 
-    /// The attempt has run too long: stop it. It is not retried (fact 18).
+    /// Stops an attempt because of its timeout. It is not retried (fact 18).
     pub(crate) fn attempt_timed_out(&mut self, run: RunRef, attempt: u32) {
         let grace = self.settings.timings.stop_grace;
         let Some(key) = self.batch.running_attempt(run).filter(|key| key.attempt == attempt) else {
@@ -186,7 +186,7 @@ impl World {
         }
     }
 
-    /// The instance under an attempt is gone (fact 12).
+    /// Ends an attempt whose instance is gone (fact 12).
     pub(crate) fn host_terminated(&mut self, run: RunRef, instance: &str) {
         let share = self.trouble.unnamed_ends;
         let reason = match share > 0.0 && self.throttle.unit() < share {
@@ -196,7 +196,7 @@ impl World {
         self.end_attempt(run, None, None, reason);
     }
 
-    /// Ends the current attempt, frees its place, and decides what becomes of the run.
+    /// Ends the current attempt, frees its resources, and retries or finishes the run.
     pub(super) fn end_attempt(
         &mut self,
         run: RunRef,
@@ -247,13 +247,13 @@ impl World {
         }
     }
 
-    /// The end of a run, with its attempts over.
+    /// Finishes a run after its last attempt.
     pub(super) fn finish(&mut self, run: RunRef, status: Status, reason: String) {
         self.batch.run_mut(run).progress.stopped_at = Some(self.now);
         self.change(run, status, Some(reason));
     }
 
-    /// Every change of a run's status goes through here: event, and the parent's share.
+    /// Changes a run's status, with the event and the parent's counts. Every change goes through this function.
     fn change(&mut self, run: RunRef, status: Status, reason: Option<String>) {
         let progress = &mut self.batch.run_mut(run).progress;
         let from = progress.status;
@@ -268,7 +268,7 @@ impl World {
         }
     }
 
-    /// A parent is PENDING from its first runnable child until all children are terminal (fact 3).
+    /// Updates a parent, which is PENDING from its first runnable child until all children are terminal (fact 3).
     fn update_parent(&mut self, job: usize) {
         let now = self.now;
         let size = self.batch.jobs[job].runs.len();

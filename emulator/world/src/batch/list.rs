@@ -1,4 +1,4 @@
-//! ListJobs (fact 1; ListJobs in the Batch API reference).
+//! The call ListJobs (fact 1; ListJobs in the Batch API reference).
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use crate::{ApiError, World};
 const PAGE: usize = 1000;
 const PAGE_WITH_FILTER: usize = 100;
 
-/// Which jobs to list: those of a queue, or the children of an array job.
+/// The parameters of ListJobs: for the jobs of a queue, or for the children of an array job.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ListJobs {
@@ -19,13 +19,13 @@ pub struct ListJobs {
     pub job_queue: Option<String>,
     /// Id of an array job.
     pub array_job_id: Option<String>,
-    /// RUNNING if absent; ignored with a filter.
+    /// The status, RUNNING if absent. It is ignored with a filter.
     pub job_status: Option<String>,
-    /// 1 to 1000, with a filter 1 to 100.
+    /// Page size, 1 to 1000, or with a filter 1 to 100.
     pub max_results: Option<usize>,
-    /// From the page before.
+    /// The token from the page before.
     pub next_token: Option<String>,
-    /// At most one.
+    /// At most one filter.
     #[serde(default)]
     pub filters: Vec<JobFilter>,
 }
@@ -37,16 +37,16 @@ pub struct JobFilter {
     /// `JOB_NAME`, `JOB_DEFINITION`, `BEFORE_CREATED_AT` or `AFTER_CREATED_AT`.
     #[serde(default)]
     pub name: String,
-    /// One value is enough to match.
+    /// The values, of which one has to match.
     #[serde(default)]
     pub values: Vec<String>,
 }
 
 impl World {
-    /// Lists jobs, newest first. Array children are listed by `arrayJobId` only.
+    /// Lists jobs, newest first. Array children are listed only by `arrayJobId`.
     ///
     /// # Errors
-    /// `ClientException` for contradicting parameters, unknown queues and unknown filters.
+    /// `ClientException` for parameters that contradict each other, unknown queues and unknown filters.
     pub fn list_jobs(&self, request: &ListJobs) -> Result<Value, ApiError> {
         let found = match (&request.job_queue, &request.array_job_id) {
             (Some(queue), None) => self.jobs_of_queue(queue, request)?,
@@ -65,7 +65,8 @@ impl World {
         Ok(answer)
     }
 
-    /// A name that more than one job was submitted under: Batch allows that, a submission that must happen once not.
+    /// Returns a name under which more than one job was submitted. Batch allows that, but a submission that must happen
+    /// once must not do it.
     pub fn job_named_twice(&self) -> Option<&str> {
         let jobs = &self.batch.jobs;
         let again = jobs.iter().enumerate().find(|(at, job)| jobs[..*at].iter().any(|other| other.name == job.name));
@@ -153,7 +154,7 @@ impl World {
     }
 }
 
-/// How the last container ended: ContainerSummary in the Batch API reference.
+/// Adds how the last container ended: ContainerSummary in the Batch API reference.
 fn add_container(summary: &mut Value, run: &Run) {
     let Some(end) = run.attempts.last().and_then(|attempt| attempt.end.as_ref()) else { return };
     let mut container = json!({});
@@ -176,7 +177,7 @@ impl ListJobs {
 }
 
 impl Job {
-    /// The parent's progress for an array job, the only run's for a plain one.
+    /// Returns the parent's progress of an array job, or the progress of a plain job's only run.
     pub(crate) fn overall(&self) -> &Progress {
         match &self.parent {
             Some(parent) => &parent.progress,

@@ -1,4 +1,4 @@
-//! retryStrategy: whether a failed attempt is tried again (fact 18; EvaluateOnExit in the Batch API
+//! The retryStrategy, which decides whether a failed attempt is retried (fact 18; EvaluateOnExit in the Batch API
 //! reference).
 
 use serde::{Deserialize, Serialize};
@@ -9,29 +9,29 @@ const MOST_ATTEMPTS: u32 = 10;
 const MOST_RULES: usize = 5;
 const LONGEST_PATTERN: usize = 512;
 
-/// How often a job is tried, and which failures are worth another try.
+/// The number of attempts of a job, and the rules for retries.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RetryStrategy {
-    /// 1 to 10; 1 if absent.
+    /// 1 to 10 attempts; 1 if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempts: Option<u32>,
-    /// At most 5; the first that matches decides; none matching means retry.
+    /// At most 5 rules. The first that matches decides, and without a match the attempt is retried.
     #[serde(default)]
     pub evaluate_on_exit: Vec<EvaluateOnExit>,
 }
 
-/// A rule: all given conditions must match.
+/// A rule. All its conditions must match.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EvaluateOnExit {
-    /// Against the attempt's statusReason.
+    /// The pattern for the attempt's statusReason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_status_reason: Option<String>,
-    /// Against the container's reason.
+    /// The pattern for the container's reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_reason: Option<String>,
-    /// Against the exit code in decimal.
+    /// The pattern for the exit code in decimal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_exit_code: Option<String>,
     /// `RETRY` or `EXIT`, in any case.
@@ -58,7 +58,7 @@ impl RetryStrategy {
         self.evaluate_on_exit.iter().try_for_each(EvaluateOnExit::check)
     }
 
-    /// Whether to try again after attempt number `attempt` failed like this.
+    /// Whether attempt number `attempt`, which has failed in this way, is retried.
     pub(super) fn retries(
         &self,
         attempt: u32,
@@ -69,7 +69,7 @@ impl RetryStrategy {
         if attempt >= self.attempts() {
             return false;
         }
-        // An absent reason or exit code reads as empty: `*` matches it, `75` does not.
+        // An absent reason or exit code counts as empty, so `*` matches it and `75` does not.
         let exit_code = exit_code.map(|code| code.to_string()).unwrap_or_default();
         let decided = self.evaluate_on_exit.iter().find(|rule| {
             matches(rule.on_status_reason.as_deref(), status_reason)

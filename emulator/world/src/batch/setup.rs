@@ -1,4 +1,4 @@
-//! Compute environments and job queues: create and describe.
+//! Creates and describes compute environments and job queues.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -9,27 +9,27 @@ use super::submit::{check_name, check_tags};
 use super::{Environment, Queue, page, page_size};
 use crate::{ApiError, World, catalog};
 
-/// Compute environments or queues in one answer.
+/// Most compute environments or queues in one answer.
 const PAGE: usize = 100;
-/// Compute environments that a queue may name (fact 18).
+/// Most compute environments that a queue may name (fact 18).
 const MOST_ENVIRONMENTS: usize = 3;
 
-/// A managed compute environment on EC2 or Spot instances.
+/// The parameters of CreateComputeEnvironment, for a managed one on EC2 or Spot instances.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CreateComputeEnvironment {
-    /// Its name.
+    /// The environment's name.
     #[serde(default)]
     pub compute_environment_name: String,
-    /// `MANAGED` only.
+    /// The type; only `MANAGED` is emulated.
     #[serde(default, rename = "type")]
     pub kind: String,
     /// `ENABLED` (default) or `DISABLED`.
     pub state: Option<String>,
-    /// Instance types, subnets, limits; shown as given.
+    /// Instance types, subnets and limits, which are shown as they were given.
     #[serde(default)]
     pub compute_resources: Value,
-    /// Shown as given.
+    /// The service role, which is shown as it was given.
     pub service_role: Option<String>,
     /// Tags.
     #[serde(default)]
@@ -47,7 +47,7 @@ struct ComputeResources {
     #[serde(default)]
     instance_types: Vec<String>,
     subnets: Vec<String>,
-    /// Batch asks for it wherever it starts EC2 instances.
+    /// The role of the instances, which Batch demands for EC2 instances.
     instance_role: Option<String>,
     #[serde(default)]
     tags: BTreeMap<String, String>,
@@ -55,7 +55,8 @@ struct ComputeResources {
     shown: BTreeMap<String, Value>,
 }
 
-/// Members of computeResources that are shown as given: of this emulator's instances they change nothing.
+/// Members of computeResources that are only shown as they were given, because they do not change the emulated
+/// instances.
 const SHOWN: [&str; 6] = [
     "allocationStrategy",
     "bidPercentage",
@@ -65,16 +66,16 @@ const SHOWN: [&str; 6] = [
     "spotIamFleetRole",
 ];
 
-/// A job queue.
+/// The parameters of CreateJobQueue.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CreateJobQueue {
-    /// Its name.
+    /// The queue's name.
     #[serde(default)]
     pub job_queue_name: String,
     /// `ENABLED` (default) or `DISABLED`.
     pub state: Option<String>,
-    /// Higher goes first; required.
+    /// The priority, which is required. Queues with higher numbers go first.
     pub priority: Option<i32>,
     /// 1 to 3 compute environments.
     #[serde(default)]
@@ -84,31 +85,31 @@ pub struct CreateJobQueue {
     pub tags: BTreeMap<String, String>,
 }
 
-/// A compute environment's place in a queue's order.
+/// A compute environment in a queue's order.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ComputeEnvironmentOrder {
-    /// Lower goes first.
+    /// The place in the order. Lower numbers go first.
     pub order: i32,
     /// Name or ARN.
     pub compute_environment: String,
 }
 
-/// Compute environments or queues to show.
+/// The parameters of DescribeComputeEnvironments and DescribeJobQueues.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Describe {
-    /// Names or ARNs; all if empty.
+    /// Names or ARNs; empty for all.
     #[serde(default, alias = "computeEnvironments", alias = "jobQueues")]
     pub named: Vec<String>,
-    /// 1 to 100.
+    /// Page size, 1 to 100.
     pub max_results: Option<usize>,
-    /// From the page before.
+    /// The token from the page before.
     pub next_token: Option<String>,
 }
 
 impl World {
-    /// Creates a compute environment, VALID at once.
+    /// Creates a compute environment, which is VALID at once.
     ///
     /// # Errors
     /// `ClientException` for what AWS refuses, and for what is not emulated.
@@ -174,7 +175,8 @@ impl World {
         check_tags(&resources.tags)?;
         let typed = |name: String| match catalog::instance_type(&name) {
             Some(_) if !self.settings.zones.iter().any(|zone| self.is_offered(&name, zone)) => {
-                // Batch lists the region's types here (https://github.com/aws/amazon-genomics-cli/issues/209).
+                // Batch's message lists the types of the region here
+                // (https://github.com/aws/amazon-genomics-cli/issues/209).
                 let message = "Error executing request, Exception : Instance type can only be one of [optimal, …]";
                 Err(ApiError::client(message))
             }
@@ -196,7 +198,7 @@ impl World {
         })
     }
 
-    /// Each zone has one subnet here, `subnet-<zone>`: no VPC is emulated.
+    /// Returns subnets with their zones. Each zone has one subnet, `subnet-<zone>`, because no VPC is emulated.
     fn zones_of(&self, subnets: Vec<String>) -> Result<Vec<(String, String)>, ApiError> {
         let zone_of = |subnet: String| {
             let zone = subnet.strip_prefix("subnet-").unwrap_or_default();
@@ -209,7 +211,7 @@ impl World {
         subnets.into_iter().map(zone_of).collect()
     }
 
-    /// Creates a job queue, VALID at once.
+    /// Creates a job queue, which is VALID at once.
     ///
     /// # Errors
     /// `ClientException` for what AWS refuses.
@@ -260,20 +262,20 @@ impl World {
         Ok(json!({"jobQueueName": name, "jobQueueArn": arn}))
     }
 
-    /// Shows compute environments; unknown names are left out.
+    /// Describes compute environments. Unknown names are left out.
     ///
     /// # Errors
-    /// `ClientException` for a bad page.
+    /// `ClientException` for an invalid page size or token.
     pub fn describe_compute_environments(&self, request: &Describe) -> Result<Value, ApiError> {
         let prefix = self.arn("batch", "compute-environment/");
         let known = self.batch.environments.iter().map(|(name, e)| (name, &e.detail));
         request.pick("computeEnvironments", &prefix, known)
     }
 
-    /// Shows job queues; unknown names are left out.
+    /// Describes job queues. Unknown names are left out.
     ///
     /// # Errors
-    /// `ClientException` for a bad page.
+    /// `ClientException` for an invalid page size or token.
     pub fn describe_job_queues(&self, request: &Describe) -> Result<Value, ApiError> {
         let prefix = self.arn("batch", "job-queue/");
         let known = self.batch.queues.iter().map(|(name, queue)| (name, &queue.detail));

@@ -1,4 +1,4 @@
-//! CancelJob and TerminateJob, and the same of several jobs (Batch API reference): neither is followed by a retry (fact 18).
+//! CancelJob and TerminateJob, and their forms for several jobs (Batch API reference). No retry follows (fact 18).
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -10,41 +10,41 @@ use crate::{ApiError, Effect, World};
 const LONGEST_REASON: usize = 1024;
 const MOST_JOBS: usize = 50;
 
-/// Parameters of CancelJob and TerminateJob.
+/// The parameters of CancelJob and TerminateJob.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct StopJob {
-    /// A job, an array child, or an array job with all its children.
+    /// The id of a job, an array child, or an array job with all its children.
     #[serde(default)]
     pub job_id: String,
-    /// Becomes the statusReason.
+    /// The text that becomes the statusReason.
     #[serde(default)]
     pub reason: String,
 }
 
-/// Parameters of CancelJobs and TerminateJobs.
+/// The parameters of CancelJobs and TerminateJobs.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct StopJobs {
-    /// At most 50 jobs.
+    /// Ids of at most 50 jobs.
     #[serde(default)]
     pub jobs: Vec<String>,
-    /// Becomes their statusReason.
+    /// The text that becomes their statusReason.
     #[serde(default)]
     pub reason: String,
 }
 
-/// Which of the two.
+/// Whether jobs are cancelled or terminated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum How {
-    /// Ends what has not started.
+    /// Ends jobs that have not started.
     Cancel,
-    /// Ends anything.
+    /// Ends jobs in any state.
     Terminate,
 }
 
 impl World {
-    /// Ends jobs that have not reached STARTING; succeeds also where there is none.
+    /// Ends jobs that have not reached STARTING. The call also succeeds if there is none.
     ///
     /// # Errors
     /// `ClientException` for missing parameters.
@@ -52,7 +52,7 @@ impl World {
         self.stop_job(request, How::Cancel)
     }
 
-    /// Ends jobs in any state; running containers get SIGTERM, then SIGKILL.
+    /// Ends jobs in any state. Running containers get SIGTERM, then SIGKILL.
     ///
     /// # Errors
     /// `ClientException` for missing parameters.
@@ -60,18 +60,18 @@ impl World {
         self.stop_job(request, How::Terminate)
     }
 
-    /// [`Self::cancel_job`] of each.
+    /// Calls [`Self::cancel_job`] for each job.
     ///
     /// # Errors
-    /// `ClientException` for missing parameters, and for too many jobs. What is wrong with one job is in the answer.
+    /// `ClientException` for missing parameters, and for too many jobs. Errors of single jobs are in the answer.
     pub fn cancel_jobs(&mut self, request: &StopJobs) -> Result<Value, ApiError> {
         self.stop_jobs(request, How::Cancel)
     }
 
-    /// [`Self::terminate_job`] of each.
+    /// Calls [`Self::terminate_job`] for each job.
     ///
     /// # Errors
-    /// As [`Self::cancel_jobs`].
+    /// The same as those of [`Self::cancel_jobs`].
     pub fn terminate_jobs(&mut self, request: &StopJobs) -> Result<Value, ApiError> {
         self.stop_jobs(request, How::Terminate)
     }
@@ -132,7 +132,7 @@ impl World {
         }
     }
 
-    /// The run is no longer queued when this is called.
+    /// Stops a run that is not queued any more.
     fn stop_run(&mut self, run: RunRef, how: How, reason: &str) {
         let grace = self.settings.timings.stop_grace;
         let running = self.batch.running_attempt(run);
@@ -155,7 +155,7 @@ impl World {
                 attempt.stopping = Some(Stopping::Terminated(reason.to_owned()));
                 match running {
                     Some(attempt) => self.effects.push(Effect::Stop { attempt, grace }),
-                    // No container yet: nothing to wait for.
+                    // There is no container yet, so the attempt ends at once.
                     None => self.end_attempt(run, None, None, reason.to_owned()),
                 }
             }

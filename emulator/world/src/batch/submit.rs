@@ -1,4 +1,4 @@
-//! SubmitJob, with the limits of facts 18 and 19.
+//! The call SubmitJob, with the limits of facts 18 and 19.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,7 +22,7 @@ const LONGEST_TAG_VALUE: usize = 256;
 /// Most bytes in a SubmitJob request (fact 18).
 pub const LARGEST_PAYLOAD: usize = 30 * 1024;
 
-/// A job to run.
+/// The parameters of SubmitJob.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SubmitJob {
@@ -35,13 +35,13 @@ pub struct SubmitJob {
     /// `name`, `name:revision` or ARN.
     #[serde(default)]
     pub job_definition: String,
-    /// Present for an array job.
+    /// The size of an array job; absent for a plain job.
     pub array_properties: Option<ArrayProperties>,
     /// Changes to the definition's container.
     pub container_overrides: Option<ContainerOverrides>,
-    /// Replaces the definition's.
+    /// Replaces the retry strategy of the definition.
     pub retry_strategy: Option<RetryStrategy>,
-    /// Replaces the definition's.
+    /// Replaces the timeout of the definition.
     pub timeout: Option<JobTimeout>,
     /// Values of `Ref::` placeholders.
     #[serde(default)]
@@ -49,7 +49,8 @@ pub struct SubmitJob {
     /// Tags.
     #[serde(default)]
     pub tags: BTreeMap<String, String>,
-    /// Whether the ECS task gets the tags; the definition's if absent. Shown as given: no tasks are emulated.
+    /// Whether the ECS task gets the tags; the definition's value if absent. It is only shown as it was given, because
+    /// no tasks are emulated.
     pub propagate_tags: Option<bool>,
 }
 
@@ -57,15 +58,15 @@ pub struct SubmitJob {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ArrayProperties {
-    /// 2 to 10 000.
+    /// Number of children, 2 to 10 000.
     pub size: Option<usize>,
 }
 
-/// The limit of each attempt.
+/// The timeout of each attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct JobTimeout {
-    /// At least 60, from RUNNING.
+    /// Seconds from RUNNING on, at least 60.
     pub attempt_duration_seconds: u64,
 }
 
@@ -81,9 +82,9 @@ impl JobTimeout {
 }
 
 impl World {
-    /// Takes a job (or an array of them) and answers its name, id and ARN.
+    /// Accepts a job or an array job, and returns its name, id and ARN.
     ///
-    /// There is no client token: the same request twice makes two jobs (fact 1).
+    /// There is no client token, so the same request twice makes two jobs (fact 1).
     ///
     /// # Errors
     /// `ClientException` for what AWS refuses, `TooManyRequestsException` beyond 50 a second.
@@ -112,7 +113,7 @@ impl World {
         let at = self.batch.jobs.len();
         self.batch.by_id.insert(job.id.clone(), at);
         self.batch.jobs.push(job);
-        // SUBMITTED lasts until the scheduler has looked at the job; no event tells of it (fact 3).
+        // The job is SUBMITTED until the scheduler has looked at it. There is no event for that state (fact 3).
         self.after(Duration::ZERO, Timer::Evaluate { job: at });
         answer
     }
@@ -167,7 +168,7 @@ fn new_job(
     })
 }
 
-/// Up to 128 letters, digits, hyphens and underscores; the first one alphanumeric (fact 19).
+/// Checks a name: up to 128 letters, digits, hyphens and underscores, of which the first is alphanumeric (fact 19).
 pub(super) fn check_name(what: &str, name: &str) -> Result<(), ApiError> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let valid = name.len() <= LONGEST_NAME
@@ -180,7 +181,7 @@ pub(super) fn check_name(what: &str, name: &str) -> Result<(), ApiError> {
     Err(ApiError::client(message))
 }
 
-/// The limits of Batch's TagrisTagsMap, and the prefix that AWS keeps for itself (Batch user guide, "Tag your
+/// Checks tags: the limits of Batch's TagrisTagsMap, and the prefix that AWS reserves (Batch user guide, "Tag your
 /// resources").
 pub(super) fn check_tags(tags: &BTreeMap<String, String>) -> Result<(), ApiError> {
     let refused = |message: String| Err(ApiError::client(format!("Error executing request, Exception : {message}")));

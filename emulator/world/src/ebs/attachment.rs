@@ -1,34 +1,34 @@
-//! AttachVolume and DetachVolume (EC2 API reference), and instances that go away.
+//! AttachVolume and DetachVolume (EC2 API reference), and the detachment of volumes from ended instances.
 
 use std::sync::Arc;
 
 use super::{Attachment, AttachmentState, Volume, VolumeOrder, VolumeState};
 use crate::{ApiError, Instance, InstanceState, Timer, World};
 
-/// What every instance has attached anyway: its root volume and a network interface (fact 27).
+/// The attachments that every instance has: its root volume and a network interface (fact 27).
 const SHARED_ATTACHMENTS: usize = 2;
 
-/// Parameters of AttachVolume.
+/// The parameters of AttachVolume.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AttachVolume {
-    /// The volume.
+    /// The volume's id.
     pub volume: String,
-    /// The instance, in the same zone.
+    /// The instance's id. It must be in the same zone.
     pub instance: String,
-    /// Such as `/dev/sdf`.
+    /// The device name, such as `/dev/sdf`.
     pub device: String,
 }
 
-/// Parameters of DetachVolume.
+/// The parameters of DetachVolume.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DetachVolume {
-    /// The volume.
+    /// The volume's id.
     pub volume: String,
-    /// Where it is thought to be attached.
+    /// The instance to which the caller believes it is attached.
     pub instance: Option<String>,
-    /// The device name that it is thought to have there.
+    /// The device name that the caller believes it has there.
     pub device: Option<String>,
-    /// Whether it comes off even where it is mounted.
+    /// Whether it is detached even if it is mounted.
     pub force: bool,
 }
 
@@ -36,7 +36,7 @@ impl World {
     /// Attaches a volume.
     ///
     /// # Errors
-    /// EC2's codes, of which `VolumeInUse` may mean that the same call has succeeded before.
+    /// EC2's codes, of which `VolumeInUse` can mean that the same call has succeeded before.
     pub fn attach_volume(&mut self, request: &AttachVolume) -> Result<Attachment, ApiError> {
         let AttachVolume { volume: id, instance, device } = request;
         let volume = self.find_volume(id)?.clone();
@@ -85,7 +85,7 @@ impl World {
         Ok(())
     }
 
-    /// The device is in place.
+    /// Continues an attachment once its device is in place, or ends it if that failed.
     pub(super) fn device_made(&mut self, volume: &str, number: u64, made: bool) {
         if made {
             self.after(self.settings.timings.attach, Timer::Attached { volume: volume.to_owned(), number });
@@ -108,11 +108,11 @@ impl World {
         self.disk_changed(instance, disk);
     }
 
-    /// Detaches a volume. While the instance has it mounted it stays `busy`, unless forced.
+    /// Detaches a volume. While the instance has it mounted it stays `busy`, unless the detachment is forced.
     ///
     /// # Errors
-    /// `IncorrectState` for a volume that is not (yet) attached, `InvalidAttachment.NotFound` where it
-    /// is attached to another instance, `InvalidVolume.NotFound`.
+    /// `IncorrectState` for a volume that is not attached (yet), `InvalidAttachment.NotFound` if it is attached to
+    /// another instance, `InvalidVolume.NotFound`.
     pub fn detach_volume(&mut self, request: &DetachVolume) -> Result<Attachment, ApiError> {
         let id = &request.volume;
         let volume = self.find_volume(id)?;
@@ -144,7 +144,7 @@ impl World {
         attachment.ok_or_else(|| wrong(VolumeState::Available.as_str()))
     }
 
-    /// Says whether the instance has a volume mounted. What was busy comes off with the unmount.
+    /// Sets whether the instance has a volume mounted. An unmount ends a `busy` detachment.
     pub fn set_mounted(&mut self, volume: &str, mounted: bool) {
         let Some(found) = self.ebs.volumes.get_mut(volume) else { return };
         found.mounted = mounted && found.attachment.is_some();
@@ -154,7 +154,7 @@ impl World {
         let Some(attachment) = &mut found.attachment else { return };
         match attachment.state {
             AttachmentState::Busy if !mounted => self.begin_detach(volume),
-            // The bytes' keeper has found it mounted when it was to take the device away.
+            // The local stack found the device still mounted when it had to remove it.
             AttachmentState::Detaching if mounted && !attachment.force => attachment.state = AttachmentState::Busy,
             AttachmentState::Attaching
             | AttachmentState::Attached
@@ -171,7 +171,7 @@ impl World {
         self.give_order(VolumeOrder::Detach { volume: id.to_owned(), instance, number });
     }
 
-    /// The device is gone from the instance.
+    /// Continues a detachment once the device is gone from the instance.
     pub(super) fn device_gone(&mut self, volume: &str, number: u64) {
         let Some(attachment) = self.attachment(volume, number) else { return };
         let instance = attachment.instance.clone();
@@ -183,7 +183,7 @@ impl World {
         }
     }
 
-    /// No EBS event tells of it (fact 11).
+    /// Ends an attachment. There is no EBS event for that (fact 11).
     pub(crate) fn set_detached(&mut self, volume: &str, number: u64) {
         let Some(Attachment { instance, disk, .. }) = self.attachment(volume, number).cloned() else { return };
         if let Some(volume) = self.ebs.volumes.get_mut(volume) {
@@ -199,8 +199,8 @@ impl World {
         }
     }
 
-    /// A terminated instance lets go of its volumes, which stay: what was attached after the launch
-    /// has DeleteOnTermination=false (fact 28).
+    /// Detaches the volumes of a terminated instance. They are not deleted, because a volume that was attached after
+    /// the launch has DeleteOnTermination=false (fact 28).
     pub(crate) fn detach_all(&mut self, instance: &str) {
         let lost: Vec<String> = self.volumes_at(instance).map(|(volume, _)| volume.id.clone()).collect();
         for id in lost {
@@ -213,7 +213,7 @@ impl World {
         }
     }
 
-    /// The attachment, if it is still the volume's.
+    /// Returns the attachment, if the volume still has it.
     fn attachment(&mut self, volume: &str, number: u64) -> Option<&mut Attachment> {
         self.ebs.volumes.get_mut(volume)?.attachment.as_mut().filter(|attachment| attachment.number == number)
     }
@@ -230,7 +230,7 @@ fn check_volume(volume: &Volume) -> Result<(), ApiError> {
     }
 }
 
-/// An instance that still boots takes no volumes: `IncorrectState` (EC2 API reference, "Error codes").
+/// Checks the instance. One that still boots takes no volumes: `IncorrectState` (EC2 API reference, "Error codes").
 fn check_host(volume: &Volume, host: &Instance) -> Result<(), ApiError> {
     if host.zone != volume.zone {
         let message =
@@ -243,14 +243,14 @@ fn check_host(volume: &Volume, host: &Instance) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// The name that Xen's driver gives the device: `/dev/sdf` becomes `xvdf`, so two names can mean one device (EC2 user
-/// guide, "Device name considerations").
+/// Returns the name that Xen's driver gives the device. `/dev/sdf` becomes `xvdf`, so two names can mean one device
+/// (EC2 user guide, "Device name considerations").
 fn kernel_name(device: &str) -> String {
     let name = device.strip_prefix("/dev/").unwrap_or(device);
     name.strip_prefix("sd").map_or_else(|| name.to_owned(), |letter| format!("xvd{letter}"))
 }
 
-/// The names that instances with hardware virtualization have: `/dev/sd[a-z]`, `/dev/xvd[a-d][a-z]` and
+/// Whether instances with hardware virtualization can have this name: `/dev/sd[a-z]`, `/dev/xvd[a-d][a-z]` and
 /// `/dev/xvd[e-z]`, also without `/dev/` (EC2 user guide, "Device names for volumes"; AttachVolume in the EC2 API
 /// reference). The root device's `/dev/xvda` counts, so that it can be refused as taken.
 fn is_device_name(name: &str) -> bool {

@@ -1,25 +1,25 @@
-//! Bytes of volumes in memory, for tests and the simulation.
+//! The bytes of volumes in memory, for tests and the simulation.
 
 use std::sync::Arc;
 
 use super::{Attachment, AttachmentState, FileSystem, Opened};
 use crate::World;
 
-/// An instance touched a volume that is not attached to it.
+/// The error of an instance's access to a volume that is not attached to it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{volume} is not attached to {instance}")]
 pub struct NotAttached {
-    /// The volume.
+    /// The volume's id.
     pub volume: String,
-    /// The instance.
+    /// The instance's id.
     pub instance: String,
 }
 
 impl World {
-    /// Writes a file as a container on `instance` does, in place of what is there, and writes it out.
+    /// Replaces a file's content as a container on `instance` does, and writes it out.
     ///
     /// # Errors
-    /// [`NotAttached`] unless the volume's device is there.
+    /// [`NotAttached`] unless the volume's device is in place.
     pub fn write_file(
         &mut self,
         volume: &str,
@@ -34,10 +34,10 @@ impl World {
         Ok(())
     }
 
-    /// Removes a file as a container on `instance` does, for good; whether it was there.
+    /// Removes a file for good as a container on `instance` does. Returns whether it existed.
     ///
     /// # Errors
-    /// As [`World::write_file`].
+    /// The same as those of [`World::write_file`].
     pub fn remove_file(&mut self, volume: &str, instance: &str, path: &str) -> Result<bool, NotAttached> {
         let files = self.file_system(volume, instance)?;
         let was_there = files.remove(path);
@@ -45,27 +45,29 @@ impl World {
         Ok(was_there)
     }
 
-    /// The files of a volume, as a container on `instance` sees and changes them.
+    /// Returns the files of a volume, as a container on `instance` reads and changes them.
     ///
     /// # Errors
-    /// As [`World::write_file`].
+    /// The same as those of [`World::write_file`].
     pub fn file_system(&mut self, volume: &str, instance: &str) -> Result<&mut FileSystem, NotAttached> {
         self.files_from(volume, instance).map(Arc::make_mut)
     }
 
-    /// The same when the instance has just begun to shut down: its containers have written until then.
+    /// Returns the same files when the instance has just begun to shut down, because its containers have written until
+    /// then.
     pub fn files_at_the_end(&mut self, volume: &str, instance: &str) -> Option<&mut FileSystem> {
         let volume = self.ebs.volumes.get_mut(volume)?;
         let is_here = volume.attachment.as_ref().is_some_and(|attachment| attachment.instance == instance);
         is_here.then(|| Arc::make_mut(&mut volume.files))
     }
 
-    /// What a volume holds, wherever it is: for checks from outside. Empty for a volume that is gone.
+    /// Returns the files of a volume, wherever it is attached, for checks from outside. They are empty for a volume
+    /// that is gone.
     pub fn files_of_volume(&self, volume: &str) -> Arc<FileSystem> {
         self.ebs.volumes.get(volume).map(|volume| volume.files.clone()).unwrap_or_default()
     }
 
-    /// What a snapshot will hold once it is completed: for checks from outside.
+    /// Returns the files that a snapshot has once it is completed, for checks from outside.
     pub fn files_of_snapshot(&self, snapshot: &str) -> Arc<FileSystem> {
         self.ebs.snapshots.get(snapshot).map(|snapshot| snapshot.files.clone()).unwrap_or_default()
     }
@@ -83,7 +85,7 @@ impl World {
     }
 }
 
-/// Bytes of the files that are not the same in the base.
+/// Returns the bytes of the files that differ from those of the base.
 pub(super) fn changed(files: &FileSystem, base: Option<&FileSystem>) -> u64 {
     let changed = files.seen().files.iter().filter(|(path, file)| {
         let there = base.and_then(|base| base.content(path));

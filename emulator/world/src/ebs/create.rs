@@ -1,4 +1,4 @@
-//! CreateVolume (EC2 API reference), and what becomes of the new volume.
+//! The call CreateVolume (EC2 API reference), and the states of the new volume.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,16 +9,16 @@ use crate::trouble::take_one;
 use crate::{ApiError, Timer, World};
 
 const MIB: u64 = 1 << 20;
-/// gp3 since 2025-09 (EBS user guide, "General Purpose SSD volumes").
+/// The limit of gp3 since 2025-09 (EBS user guide, "General Purpose SSD volumes").
 const LARGEST_GP3_GIB: u32 = 65_536;
 const LARGEST_GP2_GIB: u32 = 16_384;
-/// Fact 25.
+/// The possible rates in MiB/s (fact 25).
 const INITIALIZATION_RATES: std::ops::RangeInclusive<u32> = 100..=300;
-/// How long a volume that could not be made stays in sight: it is rolled back soon (aws-ebs-csi-driver
-/// issues 1951 and 3010 saw `InvalidVolume.NotFound` next).
+/// How long a volume whose creation failed stays visible. It is removed soon: aws-ebs-csi-driver issues 1951 and 3010
+/// got `InvalidVolume.NotFound` next.
 const ERROR_KEPT: Duration = Duration::from_secs(5);
 
-/// What the snapshot of a request contributes.
+/// The properties that a new volume takes from its snapshot.
 struct Origin {
     id: String,
     size_gib: u32,
@@ -28,11 +28,10 @@ struct Origin {
 }
 
 impl World {
-    /// Makes a volume, or answers the one that the same token made before.
+    /// Creates a volume, or returns the one that the same token has created before.
     ///
     /// # Errors
-    /// EC2's codes: for parameters, snapshots that are missing or pending (fact 7), tokens, capacity
-    /// and limits.
+    /// EC2's codes for invalid parameters, snapshots that are missing or pending (fact 7), tokens, capacity and limits.
     pub fn create_volume(&mut self, request: CreateVolume) -> Result<Volume, ApiError> {
         check_parameters(&request)?;
         match self.token_verdict(&request)? {
@@ -105,8 +104,8 @@ impl World {
             let zone = &request.zone;
             ("InsufficientVolumeCapacity", format!("There is not enough capacity for the volume in zone {zone}."))
         } else if self.trouble.refuse_initialization_rate && request.initialization_rate.is_some() {
-            // No document names the code of this refusal: this one is EC2's for limits without a code of their own, and
-            // a caller has to give up the rate at any.
+            // No document names the code of this refusal. This is EC2's code for limits without a code of their own,
+            // and a caller has to give up the rate after any code.
             let message = "The quota of cumulative volume initialization rates is exceeded.";
             ("ResourceLimitExceeded", message.to_owned())
         } else {
@@ -115,7 +114,7 @@ impl World {
         Err(ApiError::ec2(code, message))
     }
 
-    /// The volume's bytes are in place.
+    /// Continues a creation once the volume's bytes are in place.
     pub(super) fn volume_made(&mut self, id: &str, outcome: Result<u64, String>) {
         let timings = self.settings.timings;
         let now = self.now;
@@ -130,7 +129,7 @@ impl World {
         self.after(timings.create_volume, Timer::VolumeReady { volume: id.to_owned() });
     }
 
-    /// `creating` is over.
+    /// Ends the state `creating`.
     pub(crate) fn volume_ready(&mut self, id: &str) {
         let Some(volume) = self.ebs.volumes.get_mut(id).filter(|v| v.state == VolumeState::Creating) else { return };
         if volume.fails {

@@ -1,13 +1,13 @@
-//! DeleteVolume and DeleteSnapshot (EC2 API reference).
+//! The calls DeleteVolume and DeleteSnapshot (EC2 API reference).
 
 use super::{SnapshotState, VolumeOrder, VolumeState};
 use crate::{ApiError, Timer, World};
 
 impl World {
-    /// Deletes a volume that is attached to nothing.
+    /// Deletes a volume that is attached to no instance.
     ///
     /// # Errors
-    /// `VolumeInUse` while attached, `IncorrectState` while it is made or already deleted,
+    /// `VolumeInUse` while it is attached, `IncorrectState` while it is being created or deleted,
     /// `InvalidVolume.NotFound`.
     pub fn delete_volume(&mut self, id: &str) -> Result<(), ApiError> {
         let volume = self.find_volume(id)?;
@@ -28,15 +28,15 @@ impl World {
         Ok(())
     }
 
-    /// A deleted volume's bytes are gone. (One that was never made goes by its own timer.)
+    /// Continues a deletion once the volume's bytes are removed. A volume whose creation failed has a timer of its own.
     pub(super) fn volume_removed(&mut self, id: &str) {
         if self.volume(id).is_some_and(|volume| volume.state == VolumeState::Deleting) {
             self.after(self.settings.timings.delete_volume, Timer::VolumeGone { volume: id.to_owned() });
         }
     }
 
-    /// No document says what becomes of a pending snapshot whose source is deleted (fact 24). The
-    /// harshest reading: it fails. So a control plane that relies on anything else fails here first.
+    /// Fails the pending snapshots of a deleted volume. No document says what happens to them (fact 24). This is the
+    /// worst case, so that a control plane which relies on anything else fails here first.
     fn orphan_snapshots(&mut self, volume: &str) {
         let pending = self.ebs.snapshots.values().filter(|snapshot| {
             snapshot.volume == volume && snapshot.state == SnapshotState::Pending && !snapshot.deleted
@@ -51,8 +51,8 @@ impl World {
         self.give_order(VolumeOrder::RemoveVolume(volume.to_owned()));
     }
 
-    /// A volume is gone for good. There is no event of a deletion that failed (fact 11), and of a volume
-    /// that was never made there is nothing more to say.
+    /// Removes a volume for good. There is no event for a deletion that failed (fact 11), and no further one for a
+    /// volume whose creation failed.
     pub(crate) fn volume_gone(&mut self, id: &str) {
         if let Some(volume) = self.ebs.volumes.remove(id)
             && volume.state == VolumeState::Deleting
@@ -61,7 +61,7 @@ impl World {
         }
     }
 
-    /// Deletes a snapshot, whatever its state. One in progress goes on out of sight.
+    /// Deletes a snapshot, whatever its state is. The copy of a pending one continues invisibly.
     ///
     /// # Errors
     /// `InvalidSnapshot.NotFound`.

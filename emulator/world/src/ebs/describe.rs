@@ -1,14 +1,14 @@
-//! DescribeVolumes and DescribeSnapshots (EC2 API reference).
+//! The calls DescribeVolumes and DescribeSnapshots (EC2 API reference).
 
 use super::{Snapshot, Volume};
 use crate::filter::Resource;
 use crate::{ApiError, Selection, World};
 
 impl World {
-    /// Shows volumes, and the token of the next page.
+    /// Describes volumes. Returns them with the token of the next page.
     ///
     /// # Errors
-    /// `InvalidVolume.NotFound` where one of the ids is none, `InvalidParameterValue` for unknown filters.
+    /// `InvalidVolume.NotFound` if one of the ids is unknown, `InvalidParameterValue` for unknown filters.
     pub fn describe_volumes(&mut self, wanted: &Selection) -> Result<(Vec<&Volume>, Option<String>), ApiError> {
         for id in &wanted.ids {
             self.find_volume(id)?;
@@ -22,11 +22,10 @@ impl World {
         wanted.choose(visible.map(|volume| world.volume_at(volume, time)))
     }
 
-    /// Shows the account's own snapshots, and the token of the next page.
+    /// Describes the account's own snapshots. Returns them with the token of the next page.
     ///
     /// # Errors
-    /// `InvalidSnapshot.NotFound` where one of the ids is none, `InvalidParameterValue` for unknown
-    /// filters.
+    /// `InvalidSnapshot.NotFound` if one of the ids is unknown, `InvalidParameterValue` for unknown filters.
     pub fn describe_snapshots(&mut self, wanted: &Selection) -> Result<(Vec<&Snapshot>, Option<String>), ApiError> {
         for id in &wanted.ids {
             self.find_snapshot(id)?;

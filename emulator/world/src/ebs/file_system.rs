@@ -1,8 +1,8 @@
-//! The files of a volume in memory: as the instance sees them that has mounted the volume, and as they are on the
+//! The files of a volume in memory: as the instance that has mounted the volume reads them, and as they are on the
 //! volume.
 //!
-//! Linux keeps what is written in memory, and writes it out about half a minute later, or when a program asks for that
-//! (fsync(2), sync(2), umount(2)). An instance that is lost takes the rest with it: see [`loss`].
+//! Linux keeps written data in memory, and writes it out about half a minute later, or when a program demands it
+//! (fsync(2), sync(2), umount(2)). If the instance is lost, the rest is lost too: see [`loss`].
 
 mod loss;
 
@@ -12,33 +12,33 @@ use std::sync::Arc;
 /// One file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
-    /// Its inode's number: a file that is put in place by a rename has another one.
+    /// The inode's number. A file that replaces another one by a rename has another inode.
     pub inode: u64,
     /// When it was modified, in nanoseconds since 1970.
     pub modified_ns: i64,
     /// Its content.
     pub bytes: Arc<Vec<u8>>,
-    /// Whether some of its blocks were never written: they read as zeros, and `SEEK_HOLE` finds them (lseek(2)).
+    /// Whether some of its blocks were never written. They read as zeros, and `SEEK_HOLE` finds them (lseek(2)).
     pub has_hole: bool,
-    /// Another number after each truncation: then no block is that of the content before.
+    /// A number that changes with each truncation. After a change no block has the content from before.
     blocks: u64,
 }
 
-/// Names, and what they stand for.
+/// The names of files and links with their contents.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct View {
-    /// Files by path.
+    /// The files by path.
     pub files: BTreeMap<String, File>,
-    /// Targets of symbolic links by path.
+    /// The targets of symbolic links by path.
     pub links: BTreeMap<String, String>,
 }
 
-/// How a file is opened that exists.
+/// How an existing file is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Opened {
-    /// It is cut off to nothing first (`O_TRUNC`).
+    /// Its content is removed first (`O_TRUNC`).
     Truncated,
-    /// Its content stays, and is written over.
+    /// Its content stays, and is overwritten.
     Kept,
 }
 
@@ -47,12 +47,12 @@ pub enum Opened {
 pub struct FileSystem {
     seen: View,
     written: View,
-    /// The last number given.
+    /// The last number that was given to an inode or to blocks.
     numbers: u64,
 }
 
 impl FileSystem {
-    /// One that has these files, all of them written out.
+    /// Makes a file system with these files, all of them written out.
     pub fn of(files: impl IntoIterator<Item = (String, Vec<u8>)>) -> Self {
         let mut made = Self::default();
         for (path, bytes) in files {
@@ -62,27 +62,27 @@ impl FileSystem {
         made
     }
 
-    /// What the instance sees.
+    /// Returns the files as the instance reads them.
     pub fn seen(&self) -> &View {
         &self.seen
     }
 
-    /// What is on the volume for certain.
+    /// Returns the files that are certainly on the volume.
     pub fn written(&self) -> &View {
         &self.written
     }
 
-    /// The content of a file that the instance sees.
+    /// Returns the content of a file as the instance reads it.
     pub fn content(&self, path: &str) -> Option<&[u8]> {
         self.seen.files.get(path).map(|file| file.bytes.as_slice())
     }
 
-    /// Bytes of all files.
+    /// Returns the bytes of all files.
     pub fn bytes(&self) -> u64 {
         self.seen.files.values().map(|file| file.bytes.len() as u64).sum()
     }
 
-    /// Opens a file to write to it, and makes it where there is none.
+    /// Opens a file for writing, and creates it if it does not exist.
     pub fn open(&mut self, path: &str, opened: Opened, now_ns: i64) {
         let number = self.next_number();
         let made =
@@ -94,7 +94,7 @@ impl FileSystem {
         }
     }
 
-    /// Writes `bytes` at `offset` of a file, and makes it where there is none.
+    /// Writes `bytes` at `offset` of a file, and creates it if it does not exist.
     pub fn write(&mut self, path: &str, offset: usize, bytes: &[u8], now_ns: i64) {
         self.open(path, Opened::Kept, now_ns);
         let Some(mut file) = self.seen.files.get(path).cloned() else { return };
@@ -105,14 +105,14 @@ impl FileSystem {
         self.put(&file);
     }
 
-    /// A file has changed, under all its names.
+    /// Changes a file under all its names.
     fn put(&mut self, changed: &File) {
         for file in self.seen.files.values_mut().filter(|file| file.inode == changed.inode) {
             *file = changed.clone();
         }
     }
 
-    /// Renames a file; whether there is one.
+    /// Renames a file. Returns whether it exists.
     pub fn rename(&mut self, from: &str, to: &str) -> bool {
         let Some(file) = self.seen.files.remove(from) else { return false };
         self.seen.links.remove(to);
@@ -120,25 +120,25 @@ impl FileSystem {
         true
     }
 
-    /// Gives a file a further name; whether there is one, and the name was free.
+    /// Gives a file another name. Returns whether the file exists and the name was free.
     pub fn hard_link(&mut self, file: &str, name: &str) -> bool {
         let found = self.seen.files.get(file).filter(|_| !self.seen.files.contains_key(name)).cloned();
         found.is_some_and(|found| self.seen.files.insert(name.to_owned(), found).is_none())
     }
 
-    /// Makes a symbolic link, in place of what is there.
+    /// Makes a symbolic link, which replaces a file or link of that name.
     pub fn symbolic_link(&mut self, link: &str, target: &str) {
         self.seen.files.remove(link);
         self.seen.links.insert(link.to_owned(), target.to_owned());
     }
 
-    /// Removes a file or a symbolic link; whether there was one.
+    /// Removes a file or a symbolic link. Returns whether it existed.
     pub fn remove(&mut self, path: &str) -> bool {
         self.seen.files.remove(path).is_some() || self.seen.links.remove(path).is_some()
     }
 
-    /// Writes a file out, and the names in its folder, as fsync(2) of both does. Of the other files in the folder only
-    /// the names are on the volume then.
+    /// Writes out a file and the names in its folder, as fsync(2) of both does. Of the other files in the folder only
+    /// the names are then on the volume.
     pub fn sync(&mut self, path: &str) {
         let Some(synced) = self.seen.files.get(path).cloned() else { return };
         for file in self.written.files.values_mut().filter(|file| file.inode == synced.inode) {
@@ -160,7 +160,7 @@ impl FileSystem {
         self.written.files.insert(path.to_owned(), synced);
     }
 
-    /// Writes everything out, as syncfs(2) and umount(2) do.
+    /// Writes out everything, as syncfs(2) and umount(2) do.
     pub fn sync_all(&mut self) {
         self.written = self.seen.clone();
     }
@@ -171,7 +171,7 @@ impl FileSystem {
     }
 }
 
-/// The path of the folder that has a file's name.
+/// Returns the path of the folder that contains a file's name.
 fn folder(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(folder, _)| folder)
 }

@@ -1,4 +1,4 @@
-//! What still exists and would be billed.
+//! The resources that still exist and would be billed.
 
 use std::collections::BTreeMap;
 
@@ -14,18 +14,18 @@ pub struct Leftovers {
     pub volumes: Vec<LeftVolume>,
     /// Snapshots that are not deleted.
     pub snapshots: Vec<LeftSnapshot>,
-    /// Volumes that are attached somewhere.
+    /// Volumes that are attached to an instance.
     pub attachments: Vec<LeftAttachment>,
 }
 
 /// A volume that is not deleted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LeftVolume {
-    /// Which.
+    /// The volume's id.
     pub id: String,
-    /// Where.
+    /// The availability zone.
     pub zone: String,
-    /// State, in EC2's words.
+    /// EC2's name of the state.
     pub state: &'static str,
     /// Tags.
     pub tags: BTreeMap<String, String>,
@@ -34,38 +34,38 @@ pub struct LeftVolume {
 /// A snapshot that is not deleted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LeftSnapshot {
-    /// Which.
+    /// The snapshot's id.
     pub id: String,
-    /// Of which volume.
+    /// The volume that it was taken of.
     pub volume: String,
-    /// State, in EC2's words.
+    /// EC2's name of the state.
     pub state: &'static str,
     /// Tags.
     pub tags: BTreeMap<String, String>,
 }
 
-/// A volume that is attached, or on the way to or from its instance.
+/// A volume that is attached, or is being attached or detached.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LeftAttachment {
-    /// The volume.
+    /// The volume's id.
     pub volume: String,
-    /// The instance.
+    /// The instance's id.
     pub instance: String,
-    /// The device's name.
+    /// The device name.
     pub device: String,
-    /// State, in EC2's words.
+    /// EC2's name of the state.
     pub state: &'static str,
 }
 
 impl Leftovers {
-    /// Whether everything is cleaned up.
+    /// Whether nothing is left.
     pub fn is_empty(&self) -> bool {
         self.volumes.is_empty() && self.snapshots.is_empty() && self.attachments.is_empty()
     }
 }
 
 impl World {
-    /// What has not been removed. A volume on its way out counts as removed.
+    /// Returns what has not been removed. A volume that is being deleted counts as removed.
     pub fn leftovers(&self) -> Leftovers {
         let kept = |tags: &Tags| tags.0.clone();
         let volumes = self.volumes().filter(|volume| volume.state != VolumeState::Deleting);

@@ -1,7 +1,7 @@
-//! The links by which udev names the volumes of an instance, `/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_vol…`.
+//! The links that udev makes to the volumes of an instance, `/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_vol…`.
 //!
-//! The kernel gives a disk the lowest number that is free, so a number soon belongs to another volume. udev changes the
-//! links after that, at times minutes later: until then a link leads to the disk that its volume has had before (fact 59).
+//! The kernel gives a disk the lowest free number, so a number soon belongs to another volume. udev changes the links
+//! later, sometimes by minutes. Until then a link leads to the disk that its volume had before (fact 59).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,14 +9,15 @@ use std::time::Duration;
 use super::Attachment;
 use crate::{Timer, World};
 
-/// Disks of instances, by the volume that the link names.
+/// Disk numbers by instance and by the volume that the link names.
 pub(super) type Links = BTreeMap<(String, String), u32>;
 
-/// The root volume has the number 0: `/dev/nvme0n1`.
+/// The lowest number of a disk that is not the root volume, whose disk is `/dev/nvme0n1`.
 const FIRST_DISK: u32 = 1;
 
 impl World {
-    /// The volume on the disk to which an instance's link for `volume` leads; none where the link or the disk is not there.
+    /// Returns the volume on the disk to which an instance's link for `volume` leads; `None` if the link or the disk
+    /// does not exist.
     pub fn behind_link(&self, instance: &str, volume: &str) -> Option<&str> {
         let disk = self.ebs.links.get(&(instance.to_owned(), volume.to_owned()))?;
         self.on_disk(instance, *disk)
@@ -28,13 +29,13 @@ impl World {
         found.next().map(|volume| volume.id.as_str())
     }
 
-    /// The lowest number that no disk of the instance has.
+    /// Returns the lowest number that no disk of the instance has.
     pub(super) fn free_disk(&self, instance: &str) -> u32 {
         let is_taken = |disk: &u32| self.on_disk(instance, *disk).is_some();
         (FIRST_DISK..).find(|disk| !is_taken(disk)).unwrap_or(u32::MAX)
     }
 
-    /// A disk has appeared or disappeared: udev changes its links some time later.
+    /// Lets udev change its links some time after a disk has appeared or disappeared.
     pub(super) fn disk_changed(&mut self, instance: String, disk: u32) {
         match self.trouble.links_lag_ms {
             0 => self.linked(&instance, disk),
@@ -42,7 +43,7 @@ impl World {
         }
     }
 
-    /// udev looks at a disk: no link leads to it but that of the volume that is there now.
+    /// Updates the links to a disk, so that only the link of the volume which is there now leads to it.
     pub(crate) fn linked(&mut self, instance: &str, disk: u32) {
         self.ebs.links.retain(|(at, _), leads_to| at != instance || *leads_to != disk);
         if let Some(volume) = self.on_disk(instance, disk).map(str::to_owned) {

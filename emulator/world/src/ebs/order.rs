@@ -1,81 +1,80 @@
-//! What has to happen to bytes, for whoever keeps them.
+//! The orders about the bytes of volumes, for the program that keeps the bytes.
 //!
-//! By itself the World keeps the bytes of volumes in memory (see [`World::write_file`]) and every
-//! order is done as it is given. The local stack keeps them on disk: there the World hands its
-//! orders out, and goes on when one is done.
+//! By default the World keeps the bytes of volumes in memory (see [`World::write_file`]), and executes every order at
+//! once. The local stack keeps them on disk. The World then hands out its orders, and continues when one is done.
 
 use super::{FileSystem, bytes};
 use crate::World;
 
-/// Something to be done with the bytes of volumes and snapshots, in the order given.
+/// An order about the bytes of volumes and snapshots. Orders are executed in their sequence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum VolumeOrder {
-    /// Make a volume's bytes: zeros, or a snapshot's. Answered with the number of bytes of data.
+    /// Makes a volume's bytes: zeros, or those of a snapshot. The result is the number of bytes of data.
     Make {
-        /// The volume.
+        /// The volume's id.
         volume: String,
         /// Its size in GiB.
         size_gib: u32,
-        /// The snapshot.
+        /// The snapshot's id; absent for zeros.
         from: Option<String>,
     },
-    /// Make the device appear at an instance.
+    /// Makes the device appear at an instance.
     Attach {
-        /// The volume.
+        /// The volume's id.
         volume: String,
-        /// The instance.
+        /// The instance's id.
         instance: String,
         /// The attachment's number.
         number: u64,
     },
-    /// Make the device disappear, once it is not mounted; at once where
-    /// [`World::is_detach_forced`].
+    /// Makes the device disappear once it is not mounted, or at once if [`World::is_detach_forced`].
     Detach {
-        /// The volume.
+        /// The volume's id.
         volume: String,
-        /// The instance.
+        /// The instance's id.
         instance: String,
         /// The attachment's number.
         number: u64,
     },
-    /// Keep the volume's bytes as they are at this moment. Answered with the number of bytes that
-    /// differ from the base.
+    /// Copies the volume's bytes as they are at this moment. The result is the number of bytes that differ from the
+    /// base.
     Copy {
-        /// The snapshot to be made.
+        /// The id of the new snapshot.
         snapshot: String,
-        /// Of which volume.
+        /// The id of the volume.
         volume: String,
-        /// What the snapshot is incremental to.
+        /// The id of the snapshot to which the new one is incremental.
         base: Option<String>,
-        /// Whose writes must not get in.
+        /// The instance whose later writes must not be in the copy.
         instance: Option<String>,
     },
-    /// Forget a volume's bytes.
+    /// Removes a volume's bytes.
     RemoveVolume(String),
-    /// Forget a snapshot's bytes.
+    /// Removes a snapshot's bytes.
     RemoveSnapshot(String),
 }
 
 impl World {
-    /// From now on the bytes are kept outside: what keeps them takes the orders and reports what was done.
+    /// Makes a World whose bytes are kept outside. The program that keeps them takes the orders and reports their
+    /// results.
     #[must_use]
     pub fn with_bytes_outside(mut self) -> Self {
         self.ebs.outside = true;
         self
     }
 
-    /// The orders since the last call. Always empty for a World that keeps the bytes itself.
+    /// Returns the orders since the last call. There are none for a World that keeps the bytes itself.
     pub fn take_volume_orders(&mut self) -> Vec<VolumeOrder> {
         std::mem::take(&mut self.ebs.orders)
     }
 
-    /// Reports what became of an order: the number of bytes it asks for, or why it failed.
+    /// Reports the result of an order: the number of bytes, or why it failed.
     pub fn volume_order_done(&mut self, order: &VolumeOrder, outcome: Result<u64, String>, now: jiff::Timestamp) {
         self.advance(now);
         self.order_done(order, outcome);
     }
 
-    /// Whether a volume is to come off its instance even where it is mounted.
+    /// Whether a volume is detached from its instance even if it is mounted.
     pub fn is_detach_forced(&self, volume: &str) -> bool {
         let attachment = self.volume(volume).and_then(|volume| volume.attachment.as_ref());
         attachment.is_none_or(|attachment| attachment.force)
@@ -101,7 +100,7 @@ impl World {
         }
     }
 
-    /// The answer to an order about bytes in memory.
+    /// Returns the result of an order about bytes in memory.
     fn count_bytes(&self, order: &VolumeOrder) -> u64 {
         let snapshot = |id: &String| self.ebs.snapshots.get(id).map(|snapshot| &*snapshot.files);
         match order {

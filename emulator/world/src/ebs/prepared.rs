@@ -1,4 +1,4 @@
-//! What was there before the World began.
+//! Resources that exist before the World begins.
 
 use std::sync::Arc;
 
@@ -6,8 +6,8 @@ use super::{FileSystem, Snapshot, SnapshotState, Tags};
 use crate::World;
 
 impl World {
-    /// A completed snapshot that was made earlier, of a volume that is gone: a dataset to start from.
-    /// Answers its id. Only for a World that keeps the bytes itself.
+    /// Adds a completed snapshot of a volume that is gone, such as a dataset, and returns its id. This is only possible
+    /// for a World that keeps the bytes itself.
     pub fn prepare_snapshot(&mut self, size_gib: u32, files: FileSystem) -> String {
         let id = format!("snap-0{}", self.ids.hex(16));
         let snapshot = Snapshot {

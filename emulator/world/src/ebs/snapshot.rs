@@ -1,4 +1,4 @@
-//! CreateSnapshot (EC2 API reference) and how long it takes. There is no client token (fact 6).
+//! The call CreateSnapshot (EC2 API reference), and how long it takes. There is no client token (fact 6).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,17 +7,17 @@ use super::{Snapshot, SnapshotState, Tags, VolumeOrder, VolumeState};
 use crate::trouble::take_one;
 use crate::{ApiError, Timer, World};
 
-/// In progress at once, of one gp2 or gp3 volume (fact 24).
+/// Most pending snapshots of one gp2 or gp3 volume (fact 24).
 const MOST_PENDING: usize = 5;
 
 /// "Wait at least 15 seconds between concurrent volume snapshots"
 /// (<https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html>).
 const BETWEEN_SNAPSHOTS: Duration = Duration::from_secs(15);
 
-/// Parameters of CreateSnapshot.
+/// The parameters of CreateSnapshot.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CreateSnapshot {
-    /// The volume, attached or not.
+    /// The volume's id. It may be attached or not.
     pub volume: String,
     /// Free text.
     pub description: String,
@@ -26,7 +26,7 @@ pub struct CreateSnapshot {
 }
 
 impl Snapshot {
-    /// How much is copied, in EC2's words.
+    /// Returns the copied share, as EC2 writes it.
     pub fn progress(&self, now: jiff::Timestamp) -> String {
         let percent = match (self.state, self.completes_at) {
             (SnapshotState::Completed, _) => 100.0,
@@ -43,7 +43,7 @@ impl Snapshot {
 }
 
 impl World {
-    /// Takes a snapshot: of the volume's bytes as they are now, whatever is written afterwards.
+    /// Takes a snapshot of the volume's present bytes. Later writes do not change it.
     ///
     /// # Errors
     /// `IncorrectState` for a volume that is neither available nor in use,
@@ -68,7 +68,7 @@ impl World {
         }
         let mut files = volume.files.clone();
         if volume.mounted {
-            // What the instance has not written out is not on the volume (EBS user guide, "Create Amazon EBS snapshots").
+            // The snapshot has only what the instance has written out (EBS user guide, "Create Amazon EBS snapshots").
             Arc::make_mut(&mut files).lose(&mut self.losses);
         }
         let snapshot = Snapshot {
@@ -98,21 +98,22 @@ impl World {
         Ok(snapshot)
     }
 
-    /// No document says whether a snapshot that is completed already counts: it does here.
+    /// Whether the last snapshot of the volume is too recent. No document says whether one that is completed counts, so
+    /// it does here.
     fn is_just_taken(&self, volume: &str) -> bool {
         let since = |snapshot: &Snapshot| Duration::try_from(self.now.duration_since(snapshot.started_at)).ok();
         let mut taken = self.ebs.snapshots.values().filter(|snapshot| snapshot.volume == volume);
         taken.any(|snapshot| since(snapshot).is_some_and(|since| since < BETWEEN_SNAPSHOTS))
     }
 
-    /// The latest snapshot that shares blocks with a volume and still exists: only the difference to
-    /// it has to be copied (fact 4).
+    /// Returns the latest existing snapshot that shares blocks with a volume. Only the difference to it has to be
+    /// copied (fact 4).
     fn base(&self, lineage: &[String]) -> Option<String> {
         let usable = |id: &&String| self.ebs.snapshots.get(*id).is_some_and(|s| s.state != SnapshotState::Error);
         lineage.iter().rev().find(usable).cloned()
     }
 
-    /// The bytes as of the request are safe, and how many are to be copied is known.
+    /// Continues a snapshot once its bytes are safe and the number of bytes to copy is known.
     pub(super) fn snapshot_measured(&mut self, id: &str, outcome: Result<u64, String>) {
         let timings = self.settings.timings;
         let now = self.now;
@@ -133,8 +134,9 @@ impl World {
         self.after(duration, Timer::SnapshotDone { snapshot: id.to_owned() });
     }
 
-    /// How long earlier snapshots of the same volume still copy. No document says how pending snapshots of a volume
-    /// share its throughput; a later one refers to blocks of the earlier, so it is taken to be copied after it.
+    /// Returns how long earlier snapshots of the same volume are still being copied. No document says how pending
+    /// snapshots of a volume share its throughput. A later one refers to blocks of the earlier one, so it is copied
+    /// after that here.
     fn copied_before(&self, id: &str) -> Duration {
         let of = self.ebs.snapshots.get(id).map(|snapshot| snapshot.volume.as_str());
         let pending = self.ebs.snapshots.values();

@@ -1,4 +1,4 @@
-//! Tags (EC2 user guide, "Tag your Amazon EC2 resources").
+//! Tags of EC2's resources (EC2 user guide, "Tag your Amazon EC2 resources").
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,12 @@ const MOST_TAGS: usize = 50;
 const LONGEST_KEY: usize = 128;
 const LONGEST_VALUE: usize = 256;
 
-/// Values by key.
+/// The values of tags by key.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tags(pub BTreeMap<String, String>);
 
 impl Tags {
-    /// Keys and values.
+    /// Returns keys and values.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(key, value)| (key.as_str(), value.as_str()))
     }
@@ -46,11 +46,12 @@ impl<const N: usize> From<[(&str, &str); N]> for Tags {
 }
 
 impl World {
-    /// Adds tags to volumes, snapshots and instances; same keys replace. All or nothing.
+    /// Adds tags to volumes, snapshots and instances, which replace tags with the same key. Either all get them or none
+    /// does.
     ///
     /// # Errors
-    /// `….NotFound` for ids that are none, `InvalidID` for other kinds of resource,
-    /// `TagLimitExceeded`, `InvalidParameterValue`.
+    /// `….NotFound` for unknown ids, `InvalidID` for other types of resources, `TagLimitExceeded`,
+    /// `InvalidParameterValue`.
     pub fn create_tags(&mut self, resources: &[String], tags: &Tags) -> Result<(), ApiError> {
         if resources.is_empty() || tags.0.is_empty() {
             let missing = if resources.is_empty() { "resourceIdSet" } else { "tagSet" };
@@ -74,8 +75,9 @@ impl World {
         Ok(())
     }
 
-    /// The tags of a volume, snapshot or instance; None where there is none of this id. A container instance, by its ARN,
-    /// has those of its instance, as `infra/compute.yaml` sets `ECS_CONTAINER_INSTANCE_PROPAGATE_TAGS_FROM`.
+    /// Returns the tags of a volume, snapshot or instance; `None` if there is none of this id. A container instance,
+    /// named by its ARN, has the tags of its instance, because `infra/compute.yaml` sets
+    /// `ECS_CONTAINER_INSTANCE_PROPAGATE_TAGS_FROM`.
     pub fn tags(&self, id: &str) -> Option<Tags> {
         let volume = || self.ebs.volumes.get(id).map(|volume| volume.tags.clone());
         let snapshot = || self.ebs.snapshots.get(id).map(|snapshot| snapshot.tags.clone());
@@ -85,7 +87,7 @@ impl World {
         volume().or_else(snapshot).or_else(instance)
     }
 
-    /// What a resource's tags will be.
+    /// Returns what a resource's tags will be.
     fn tagged(&mut self, id: &str, tags: &Tags) -> Result<Tags, ApiError> {
         let mut all = match id.split_once('-') {
             Some(("vol", _)) => self.find_volume(id)?.tags.clone(),

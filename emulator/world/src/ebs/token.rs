@@ -1,4 +1,4 @@
-//! Client tokens of CreateVolume (fact 26; EC2 API reference, "Ensuring idempotency").
+//! The client tokens of CreateVolume (fact 26; EC2 API reference, "Ensuring idempotency").
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use jiff::Timestamp;
 use super::{CreateVolume, VolumeState};
 use crate::{ApiError, World};
 
-/// A token of a volume that is no more stays burned for about this long (fact 26).
+/// How long the token of a volume that does not exist any more stays used up, about (fact 26).
 const BURNED: Duration = Duration::from_secs(12 * 3600);
 
-/// A token that has made a volume.
+/// A token that has created a volume.
 #[derive(Debug)]
 pub(super) struct Token {
     request: CreateVolume,
@@ -18,11 +18,11 @@ pub(super) struct Token {
     made_at: Timestamp,
 }
 
-/// What a request's token says.
+/// The meaning of a request's token.
 pub(super) enum Verdict {
-    /// There is none, or it was never used.
+    /// The request has no token, or a new one.
     New,
-    /// It has made this volume.
+    /// The token has created this volume.
     Known(String),
 }
 
@@ -53,7 +53,7 @@ impl World {
     }
 }
 
-/// AWS's words as seen in aws-ebs-csi-driver issue 1951.
+/// Returns AWS's error, with the message that aws-ebs-csi-driver issue 1951 quotes.
 pub(super) fn resource_deleted() -> ApiError {
     let message = "The client token you have provided is associated with a resource that is already deleted. \
                    Please use a different client token.";

@@ -1,12 +1,12 @@
-//! What FIS refuses when a template is made.
+//! The checks of a new template.
 
 use super::request::{Action, CreateExperimentTemplate, Target};
 use super::{ACTION, DURATION, RESOURCE, TARGET, invalid};
 use crate::ApiError;
 
-/// The one path of a target's filter that is known here.
+/// The only path of a target's filter that is emulated.
 const STATE_PATH: &str = "State.Name";
-/// EC2's interruption notice in minutes: the least that FIS takes as duration. The most is 15.
+/// EC2's interruption notice in minutes, which is the shortest duration that FIS takes. The longest one is 15.
 pub(super) const NOTICE_MINUTES: u32 = 2;
 const LONGEST_MINUTES: u32 = 15;
 /// Most ARNs of a target (service model, ResourceArnList).
@@ -30,7 +30,7 @@ pub(super) fn template(wanted: &CreateExperimentTemplate) -> Result<(), ApiError
         }
         minutes(action)?;
         if let Some(other) = action.targets.keys().find(|name| *name != TARGET) {
-            // FIS's words: https://github.com/hashicorp/terraform-provider-aws/issues/26950
+            // FIS's message: https://github.com/hashicorp/terraform-provider-aws/issues/26950
             return Err(invalid(format!("Unexpected target {other:?} found in action {ACTION:?}.")));
         }
         if !action.targets.get(TARGET).is_some_and(|at| wanted.targets.contains_key(at)) {
@@ -48,7 +48,7 @@ fn target(name: &str, target: &Target) -> Result<(), ApiError> {
         (true, true, _) => {
             return Err(invalid(format!("The target {name} has neither resource ARNs nor resource tags.")));
         }
-        // FIS's words: https://github.com/aws-samples/fis-template-library/issues/8
+        // FIS's message: https://github.com/aws-samples/fis-template-library/issues/8
         (false, false, _) => {
             return Err(invalid(format!("You cannot specify both resource ARNs and resource tags for target {name}.")));
         }
@@ -69,13 +69,13 @@ fn target(name: &str, target: &Target) -> Result<(), ApiError> {
     count(&target.selection_mode).map(drop)
 }
 
-/// The id in an instance's ARN.
+/// Returns the id in an instance's ARN.
 pub(super) fn instance(arn: &str) -> Option<&str> {
     arn.starts_with("arn:").then_some(())?;
     arn.split_once(":instance/").map(|(_, id)| id)
 }
 
-/// How many of the resources that match.
+/// Returns how many of the matching resources are chosen.
 pub(super) fn count(selection: &str) -> Result<usize, ApiError> {
     let number = || selection.strip_prefix("COUNT(")?.strip_suffix(')')?.parse().ok().filter(|number| *number > 0);
     match selection {
@@ -84,7 +84,7 @@ pub(super) fn count(selection: &str) -> Result<usize, ApiError> {
     }
 }
 
-/// `PT2M` to `PT15M`.
+/// Returns the minutes of an action's duration, `PT2M` to `PT15M`.
 pub(super) fn minutes(action: &Action) -> Result<u32, ApiError> {
     let duration = action.parameters.get(DURATION).map(String::as_str).unwrap_or_default();
     if let Some(other) = action.parameters.keys().find(|name| *name != DURATION) {

@@ -1,4 +1,4 @@
-//! An experiment's way: initiating → running → completed, or failed, or stopped.
+//! The transitions of an experiment: initiating → running → completed, or failed, or stopped.
 
 use std::time::Duration;
 
@@ -15,19 +15,19 @@ const MOST_INSTANCES: usize = 5;
 /// EC2's action, for which FIS uses the experiment's role.
 const INTERRUPT: &str = "SendSpotInstanceInterruptions";
 
-/// A template that has been started.
+/// A started template.
 #[derive(Debug)]
 pub(super) struct Experiment {
     pub(super) token: String,
     pub(super) template_id: String,
-    /// As it was at the start.
+    /// The template as it was at the start.
     pub(super) template: CreateExperimentTemplate,
     pub(super) created: Timestamp,
     pub(super) ended: Option<Timestamp>,
     pub(super) state: State,
 }
 
-/// What an experiment does. Pending and stopping are too short to be seen here.
+/// An experiment's state. Pending and stopping are too short to be emulated.
 #[derive(Debug)]
 pub(super) enum State {
     Initiating,
@@ -37,8 +37,7 @@ pub(super) enum State {
     Stopped,
 }
 
-/// Why an experiment failed: code and reason
-/// (<https://docs.aws.amazon.com/fis/latest/userguide/troubleshooting.html>).
+/// Why an experiment failed: code and reason (<https://docs.aws.amazon.com/fis/latest/userguide/troubleshooting.html>).
 type Failed = (&'static str, String);
 
 impl Experiment {
@@ -78,7 +77,7 @@ impl World {
         self.after(longest.unwrap_or_default(), Timer::EndExperiment { experiment: id.to_owned() });
     }
 
-    /// All that it had to do is done, unless it was stopped before.
+    /// Completes an experiment after all its actions, unless it was stopped before.
     pub(crate) fn end_experiment(&mut self, id: &str) {
         if self.fis.experiments.get(id).is_some_and(|one| matches!(one.state, State::Running)) {
             self.set_state(id, State::Completed);
@@ -93,14 +92,15 @@ impl World {
         }
     }
 
-    /// Which instance is interrupted by which action.
+    /// Returns the instances that are interrupted, with the action of each.
     fn plan_of<'a>(&mut self, template: &'a CreateExperimentTemplate) -> Result<Vec<(String, &'a Action)>, Failed> {
         let mut plan = Vec::new();
         for action in template.actions.values() {
             let chosen = action.targets.get(TARGET).and_then(|name| template.targets.get(name));
             let chosen = chosen.map(|target| self.chosen(target)).unwrap_or_default();
             if chosen.is_empty() {
-                // FIS's words, and its default (API_ExperimentTemplateExperimentOptions, emptyTargetResolutionMode).
+                // The message and the default behaviour are FIS's (API_ExperimentTemplateExperimentOptions,
+                // emptyTargetResolutionMode).
                 return Err(("InvalidTarget", "Target resolution returned empty set".to_owned()));
             }
             if chosen.len() > MOST_INSTANCES {
@@ -119,8 +119,9 @@ impl World {
         }
     }
 
-    /// The instances that a target means now: of those that match, as many as it says, by their ids, which are random.
-    /// Without a filter by state those of the last hour match, too, as in DescribeInstances.
+    /// Returns the instances that a target matches now, at most as many as it says. They are taken in the order of
+    /// their ids, which are random. Without a filter by state, instances that ended within the last hour match too, as
+    /// in DescribeInstances.
     fn chosen(&self, target: &Target) -> Vec<String> {
         let has = |instance: &Instance, (key, value): (&String, &String)| {
             instance.tags.iter().any(|(known, of)| known == key && of == value)
@@ -137,16 +138,16 @@ impl World {
         matching.take(most).map(|instance| instance.id.clone()).collect()
     }
 
-    /// Recommends a rebalance at once, and warns later; how long the action takes. AWS's page says both that the notice
-    /// comes two minutes before the end of the duration, and that the end comes two minutes after it:
-    /// [`crate::Trouble::late_fis_warnings`] is the second.
+    /// Recommends a rebalance at once and sends the interruption notice later. Returns how long the action takes. AWS's
+    /// page says both that the notice comes two minutes before the end of the duration, and that the end comes two
+    /// minutes after it. [`crate::Trouble::late_fis_warnings`] is the second reading.
     fn interrupt(&mut self, instance: &str, action: &Action) -> Duration {
         let notice = self.settings.timings.notice;
         let minutes = minutes(action).unwrap_or(NOTICE_MINUTES);
-        // As long before the warning, in notices, as on AWS.
+        // The time before the notice is as many notices long as on AWS.
         let duration = notice * minutes / NOTICE_MINUTES;
         let before = if self.trouble.late_fis_warnings { duration } else { duration - notice };
-        // It has just been seen running.
+        // An error is impossible, because the instance was just found running.
         let _ = self.recommend_rebalance(instance, self.now);
         match before.is_zero() {
             true => self.warn(instance),
@@ -155,9 +156,9 @@ impl World {
         duration
     }
 
-    /// An interruption's warning goes out; an instance that has ended meanwhile gets none.
+    /// Sends the notice of an interruption, unless the instance has ended.
     pub(crate) fn warn(&mut self, instance: &str) {
-        // Refused where the instance is gone: there is nothing left to interrupt.
+        // The call is refused if the instance is gone, and then there is nothing to interrupt.
         let _ = self.reclaim(instance, Some(self.settings.timings.notice), self.now);
     }
 }

@@ -1,52 +1,52 @@
-//! Requests of FIS (FIS API reference).
+//! The requests of FIS (FIS API reference).
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-/// Parameters of CreateExperimentTemplate.
+/// The parameters of CreateExperimentTemplate.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CreateExperimentTemplate {
-    /// Makes a repetition harmless.
+    /// The client token, with which the request can be repeated.
     pub client_token: String,
-    /// For people.
+    /// A description for people.
     pub description: String,
-    /// Alarms that stop an experiment: only `none` is emulated.
+    /// Alarms that stop an experiment. Only `none` is emulated.
     pub stop_conditions: Vec<StopCondition>,
-    /// By their names.
+    /// The targets by name.
     #[serde(default)]
     pub targets: BTreeMap<String, Target>,
-    /// By their names.
+    /// The actions by name.
     pub actions: BTreeMap<String, Action>,
-    /// The role that FIS acts as.
+    /// The role that FIS assumes.
     pub role_arn: String,
-    /// Of the template.
+    /// Tags of the template.
     #[serde(default)]
     pub tags: BTreeMap<String, String>,
 }
 
-/// What stops an experiment.
+/// A condition that stops an experiment.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct StopCondition {
-    /// `none`, or an alarm.
+    /// `none`, or the type of an alarm.
     pub source: String,
 }
 
-/// Which instances: by ARN, or by tags and filters.
+/// The instances of an action, chosen by ARN, or by tags and filters.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Target {
-    /// Only `aws:ec2:spot-instance`.
+    /// The type; only `aws:ec2:spot-instance` is emulated.
     pub resource_type: String,
-    /// At most five instances; not together with tags or filters.
+    /// At most five instances. They cannot be combined with tags or filters.
     #[serde(default)]
     pub resource_arns: Vec<String>,
-    /// All of them must match.
+    /// Tags that all have to match.
     #[serde(default)]
     pub resource_tags: BTreeMap<String, String>,
-    /// Only by state.
+    /// Filters; only those by state are emulated.
     #[serde(default)]
     pub filters: Vec<TargetFilter>,
     /// `ALL` or `COUNT(n)`.
@@ -57,35 +57,35 @@ pub struct Target {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TargetFilter {
-    /// Only `State.Name`.
+    /// The path; only `State.Name` is emulated.
     pub path: String,
-    /// Any of them must match.
+    /// The values, of which one has to match.
     pub values: Vec<String>,
 }
 
-/// What is done to a target.
+/// The action on a target.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Action {
-    /// Only `aws:ec2:send-spot-instance-interruptions`.
+    /// The action's id; only `aws:ec2:send-spot-instance-interruptions` is emulated.
     pub action_id: String,
-    /// `durationBeforeInterruption`.
+    /// The parameters: `durationBeforeInterruption`.
     #[serde(default)]
     pub parameters: BTreeMap<String, String>,
-    /// `SpotInstances`: the name of a target.
+    /// The targets: `SpotInstances` with the name of a target.
     #[serde(default)]
     pub targets: BTreeMap<String, String>,
 }
 
-/// Parameters of StartExperiment.
+/// The parameters of StartExperiment.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct StartExperiment {
-    /// Makes a repetition harmless.
+    /// The client token, with which the request can be repeated.
     pub client_token: String,
-    /// Which template. Nothing of it can be overridden but `experimentOptions`, which are not emulated.
+    /// The template's id. Only `experimentOptions` could be overridden, and these are not emulated.
     pub experiment_template_id: String,
-    /// Of the experiment; without effect here.
+    /// Tags of the experiment, which have no effect here.
     #[serde(default)]
     pub tags: BTreeMap<String, String>,
 }

@@ -1,13 +1,13 @@
-//! Recorded spot prices of one zone.
+//! The recorded Spot prices of one zone.
 
 use std::time::Duration;
 
-/// First tick and USD per hour of each run of equal prices; empty where none was recorded.
+/// First tick and USD per hour of each run of equal prices; empty if none was recorded.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Prices(Vec<(usize, f64)>);
 
 impl Prices {
-    /// Refuses runs that do not cover the trace from its start, in order, or have no price.
+    /// Makes prices from runs. They must cover the trace from its start, be in order, and have a price.
     pub(super) fn new(runs: &[(usize, f64)]) -> Result<Self, String> {
         if runs.first().is_some_and(|(tick, _)| *tick != 0) {
             return Err("spot_price must begin with tick 0".into());

@@ -1,4 +1,4 @@
-//! What the API refuses, lists and counts; faults; repeatability.
+//! Tests of the API's refusals, lists and counts, of faults, and of repeatability.
 
 use serde_json::{Value, json};
 use spotsweep_world::batch::{DescribeJobDefinitions, ListJobs};

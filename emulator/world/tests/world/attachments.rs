@@ -1,4 +1,4 @@
-//! AttachVolume, DetachVolume, and instances that die.
+//! Tests of AttachVolume and DetachVolume, and of instances that end.
 
 use spotsweep_world::InstanceState;
 use spotsweep_world::ebs::{CreateVolume, DetachVolume};
@@ -7,7 +7,7 @@ use crate::lab::{Lab, UNTIL_RUNNING};
 
 const A: &str = "us-east-1a";
 const B: &str = "us-east-1b";
-const NOBODY: &str = "i-0123456789abcdef0";
+const UNKNOWN: &str = "i-0123456789abcdef0";
 
 #[test]
 fn attaching_is_refused_with_ec2s_codes() {
@@ -22,7 +22,7 @@ fn attaching_is_refused_with_ec2s_codes() {
     let cases = [
         ("vol-0123456789abcdef0", host.as_str(), "/dev/sdg", "InvalidVolume.NotFound"),
         ("bad", &host, "/dev/sdg", "InvalidParameterValue"),
-        (&volume, NOBODY, "/dev/sdg", "InvalidInstanceID.NotFound"),
+        (&volume, UNKNOWN, "/dev/sdg", "InvalidInstanceID.NotFound"),
         (&volume, "bad", "/dev/sdg", "InvalidInstanceID.Malformed"),
         (&creating, &host, "/dev/sdg", "IncorrectState"),
         (&away, &host, "/dev/sdg", "InvalidVolume.ZoneMismatch"),
@@ -74,7 +74,7 @@ fn a_mounted_volume_is_busy_until_it_is_unmounted_or_forced() {
     let other_device = Some("/dev/sdg".to_owned());
     let other_device = DetachVolume { volume: volume.clone(), instance: None, device: other_device, force: true };
     assert_eq!(lab.world.detach_volume(&other_device).unwrap_err().code, "InvalidAttachment.NotFound");
-    let elsewhere = DetachVolume { volume: volume.clone(), instance: Some(NOBODY.into()), device: None, force: false };
+    let elsewhere = DetachVolume { volume: volume.clone(), instance: Some(UNKNOWN.into()), device: None, force: false };
     assert_eq!(lab.world.detach_volume(&elsewhere).unwrap_err().code, "InvalidAttachment.NotFound");
     for force in [false, true] {
         lab.world.set_mounted(&volume, true);
@@ -134,7 +134,7 @@ fn a_dead_instance_lets_its_volumes_go_without_a_word() {
     lab.pass(100);
     lab.try_detach(&volumes[1], false).unwrap();
     lab.try_attach(&volumes[2], &host, "/dev/sdh").unwrap();
-    let told = lab.ebs_events().len();
+    let before = lab.ebs_events().len();
     lab.world.reclaim(&host, None, lab.now).unwrap();
     assert!(lab.world.write_file(&volumes[0], &host, "checkpoint", "43").is_err(), "its machine is dead");
     lab.pass(300);
@@ -147,7 +147,7 @@ fn a_dead_instance_lets_its_volumes_go_without_a_word() {
     );
     lab.pass(10_000);
     assert_eq!(volumes.each_ref().map(|id| lab.attachment(id)), ["none"; 3], "no late timer attaches it again");
-    assert_eq!(lab.ebs_events().len(), told);
+    assert_eq!(lab.ebs_events().len(), before);
     let next = lab.host(A);
     lab.attach(&volumes[0], &next);
     assert_eq!(lab.world.file_system(&volumes[0], &next).unwrap().content("checkpoint"), Some(&b"42"[..]));

@@ -1,4 +1,4 @@
-//! Instances: zones, limits, minimum, idleness.
+//! Tests of instances: zones, limits, minimum, idle time.
 
 use std::collections::BTreeMap;
 
@@ -34,8 +34,8 @@ fn instances_spread_over_zones_within_limits_and_leave_when_idle() {
     lab.pass(1);
     lab.pass(300);
     assert_eq!(lab.instances(InstanceState::Terminated).len(), 7);
-    let told: Vec<_> = lab.events.iter().filter(|e| e["source"] == "aws.ec2").collect();
-    assert_eq!(told.len(), 7 * 4, "pending, running, shutting-down, terminated");
+    let events: Vec<_> = lab.events.iter().filter(|e| e["source"] == "aws.ec2").collect();
+    assert_eq!(events.len(), 7 * 4, "pending, running, shutting-down, terminated");
     lab.pass(3_600_000);
     assert_eq!(lab.world.instances().count(), 0);
 }
@@ -83,7 +83,7 @@ fn a_type_that_no_zone_has_is_refused_with_batchs_words() {
         serde_json::from_value(request).unwrap()
     };
     let zones = |letters: &str| letters.chars().map(|letter| format!("us-east-1{letter}")).collect();
-    // Batch asks whether the region has a type, not whether a subnet's zone has it.
+    // Batch checks whether the region offers a type, but not whether a subnet's zone does.
     lab.world.trouble_mut().types_not_offered.insert("g6.xlarge".into(), zones("ab"));
     lab.world.create_compute_environment(request("gpus")).unwrap();
     lab.world.trouble_mut().types_not_offered.insert("g6.xlarge".into(), zones("abc"));
@@ -100,7 +100,7 @@ fn a_quota_of_vcpus_bounds_spot_instances() {
     assert_eq!(lab.instances(InstanceState::Running).len(), 1, "a second one would have four vCPUs in all");
 }
 
-/// Every instance boots, and pulls its image, at a time of its own.
+/// Every instance boots, and pulls its image, in another time.
 #[test]
 fn slow_starts_lie_apart() {
     let mut lab = Lab::with_timings(8, Timings::default().with_slow_starts());
@@ -116,7 +116,7 @@ fn slow_starts_lie_apart() {
     assert!(started[7] - started[0] > 60, "and over more than six seconds: {started:?}");
 }
 
-/// What runs there goes on. As on AWS the instance counts towards the limit until it is idle.
+/// The running job continues. As on AWS the instance counts towards the limit until it is idle.
 #[test]
 fn nothing_more_is_placed_on_a_drained_instance() {
     let mut lab = Lab::new(2);

@@ -1,4 +1,4 @@
-//! FIS's interruptions, and what ECS tells of the instances that they hit.
+//! Tests of FIS's interruptions, and of ECS's events about the interrupted instances.
 
 use serde_json::{Value, json};
 use spotsweep_world::{InstanceState, World};
@@ -18,7 +18,7 @@ fn template(more: Value) -> Value {
     template
 }
 
-/// Starts an experiment of a template that differs so; its id.
+/// Starts an experiment of a template with these differences, and returns its id once its targets are chosen.
 fn start(lab: &mut Lab, more: Value) -> String {
     let id = begin(lab, more);
     assert_eq!(status(lab, &id), "initiating");
@@ -26,7 +26,7 @@ fn start(lab: &mut Lab, more: Value) -> String {
     id
 }
 
-/// The same, before it has chosen its targets.
+/// Starts an experiment, and returns its id before its targets are chosen.
 fn begin(lab: &mut Lab, more: Value) -> String {
     let wanted = template(more);
     let token = wanted.to_string();
@@ -50,18 +50,18 @@ fn status(lab: &Lab, id: &str) -> String {
     state(lab, id)["status"].as_str().unwrap().to_owned()
 }
 
-/// The target of these instances.
+/// Returns the target for these instances.
 fn of_instances(lab: &Lab, ids: &[&str]) -> Value {
     let arn = |id: &&str| format!("arn:aws:ec2:us-east-1:{}:instance/{id}", lab.world.settings().account);
     json!({"/targets/trials": {"resourceType": "aws:ec2:spot-instance", "selectionMode": "ALL",
         "resourceArns": ids.iter().map(arn).collect::<Vec<_>>()}})
 }
 
-/// From the start of an experiment until its targets are chosen.
+/// Milliseconds from the start of an experiment until its targets are chosen.
 const STARTING: u64 = 200;
 
-/// How many events of this kind there were, and the detail of the last one.
-fn told(lab: &Lab, kind: &str) -> (usize, Value) {
+/// Returns how many events of this type there were, and the detail of the last one.
+fn events_of(lab: &Lab, kind: &str) -> (usize, Value) {
     let of_kind: Vec<_> = lab.events.iter().filter(|event| event["detail-type"] == kind).collect();
     (of_kind.len(), of_kind.last().map_or(Value::Null, |event| event["detail"].clone()))
 }
@@ -83,7 +83,7 @@ fn one_instance_is_recommended_warned_and_taken() {
     let mut lab = two_hosts();
     let experiment = start(&mut lab, json!({}));
     assert_eq!(
-        (told(&lab, REBALANCE).0, told(&lab, WARNING).0),
+        (events_of(&lab, REBALANCE).0, events_of(&lab, WARNING).0),
         (1, 1),
         "both at once where the notice is all there is"
     );
@@ -97,9 +97,13 @@ fn one_instance_is_recommended_warned_and_taken() {
         json!({"/targets/trials/selectionMode": "ALL",
         "/actions/interrupt/parameters/durationBeforeInterruption": "PT4M"}),
     );
-    assert_eq!((told(&lab, REBALANCE).0, told(&lab, WARNING).0), (2, 1), "the warning comes a notice before the end");
+    assert_eq!(
+        (events_of(&lab, REBALANCE).0, events_of(&lab, WARNING).0),
+        (2, 1),
+        "the warning comes a notice before the end"
+    );
     lab.pass(2_000);
-    assert_eq!((told(&lab, WARNING).0, status(&lab, &experiment).as_str()), (2, "running"));
+    assert_eq!((events_of(&lab, WARNING).0, status(&lab, &experiment).as_str()), (2, "running"));
     lab.pass(2_000);
     assert_eq!(status(&lab, &experiment), "completed");
 }
@@ -111,7 +115,7 @@ fn one_named_instance_is_taken() {
     let wanted = of_instances(&lab, &[&running[1]]);
     let experiment = start(&mut lab, wanted);
     assert_eq!(
-        (status(&lab, &experiment).as_str(), &told(&lab, WARNING).1["instance-id"]),
+        (status(&lab, &experiment).as_str(), &events_of(&lab, WARNING).1["instance-id"]),
         ("running", &json!(running[1]))
     );
     lab.pass(2_000);
@@ -132,9 +136,9 @@ fn an_experiment_without_a_target_fails_and_says_why() {
     for wanted in [json!({"/targets/trials/resourceTags": {"spotsweep": "no"}}), unknown] {
         let experiment = start(&mut lab, wanted);
         assert_eq!(state(&lab, &experiment)["reason"], empty);
-        assert_eq!((status(&lab, &experiment).as_str(), told(&lab, REBALANCE).0), ("failed", 0));
+        assert_eq!((status(&lab, &experiment).as_str(), events_of(&lab, REBALANCE).0), ("failed", 0));
     }
-    // Without a filter by state FIS takes what has ended for a target, too.
+    // Without a filter by state FIS also chooses instances that have ended.
     let all = json!({"/targets/trials/filters": [], "/targets/trials/selectionMode": "ALL"});
     lab.pass(1_000);
     let experiment = start(&mut lab, all);
@@ -143,7 +147,7 @@ fn an_experiment_without_a_target_fails_and_says_why() {
     lab.world.trouble_mut().denied.insert("SendSpotInstanceInterruptions".to_owned(), None);
     let experiment = start(&mut lab, of_instances(&two_hosts(), &[&running[1]]));
     assert_eq!(state(&lab, &experiment)["error"]["code"], "AuthorizationFailure", "its role may not do it");
-    assert_eq!(told(&lab, WARNING).0, 0);
+    assert_eq!(events_of(&lab, WARNING).0, 0);
 }
 
 #[test]
@@ -168,7 +172,7 @@ fn a_stopped_experiment_begins_nothing() {
     let experiment = begin(&mut lab, json!({}));
     lab.world.stop_experiment(&experiment).unwrap();
     lab.pass(2_000);
-    assert_eq!((status(&lab, &experiment).as_str(), told(&lab, REBALANCE).0), ("stopped", 0));
+    assert_eq!((status(&lab, &experiment).as_str(), events_of(&lab, REBALANCE).0), ("stopped", 0));
     assert_eq!(lab.world.stop_experiment(&experiment).unwrap_err().code, "ValidationException");
 }
 
@@ -186,18 +190,18 @@ fn a_repeated_request_has_no_second_effect() {
     assert_eq!(begun[0]["experiment"]["id"], begun[1]["experiment"]["id"]);
     lab.world.delete_experiment_template(id.as_str().unwrap()).unwrap();
     lab.pass(STARTING);
-    assert_eq!(told(&lab, WARNING).0, 1, "an experiment goes on without its template");
+    assert_eq!(events_of(&lab, WARNING).0, 1, "an experiment goes on without its template");
 }
 
-/// AWS's page can be read so, too.
+/// AWS's page can also be read in this way.
 #[test]
 fn a_late_warning_comes_at_the_end_of_the_duration() {
     let mut lab = two_hosts();
     lab.world.trouble_mut().late_fis_warnings = true;
     let experiment = start(&mut lab, json!({}));
-    assert_eq!((told(&lab, REBALANCE).0, told(&lab, WARNING).0), (1, 0));
+    assert_eq!((events_of(&lab, REBALANCE).0, events_of(&lab, WARNING).0), (1, 0));
     lab.pass(2_000);
-    assert_eq!((told(&lab, WARNING).0, status(&lab, &experiment).as_str()), (1, "completed"));
+    assert_eq!((events_of(&lab, WARNING).0, status(&lab, &experiment).as_str()), (1, "completed"));
     assert_eq!(lab.instances(InstanceState::ShuttingDown).len(), 0);
     lab.pass(2_000);
     assert_eq!(lab.instances(InstanceState::ShuttingDown).len(), 1);
@@ -215,7 +219,7 @@ fn a_region_may_lack_the_action() {
     assert_eq!(lab.world.create_experiment_template(wanted).unwrap_err().code, "ValidationException");
 }
 
-/// A target of so many ARNs, with more.
+/// Returns a target of so many ARNs, with more fields.
 fn named(arns: usize, more: Value) -> Value {
     let arns = vec!["arn:aws:ec2:us-east-1:000000000000:instance/i-1"; arns];
     let mut target = json!({"resourceType": "aws:ec2:spot-instance", "resourceArns": arns, "selectionMode": "ALL"});
@@ -229,7 +233,7 @@ fn what_is_not_known_is_refused() {
         ("/stopConditions/0/source", json!("aws:cloudwatch:alarm")),
         ("/targets/trials/resourceType", json!("aws:ec2:instance")),
         ("/targets/trials/resourceTags", json!({})),
-        // Tags, then filters as well as ARNs; six ARNs; an ARN that is none.
+        // The cases are tags as well as ARNs, filters as well as ARNs, six ARNs, and an invalid ARN.
         ("/targets/trials", named(1, json!({"resourceTags": {"a": "b"}}))),
         ("/targets/trials", named(1, json!({"filters": [{"path": "State.Name", "values": ["running"]}]}))),
         ("/targets/trials", named(6, json!({}))),
@@ -261,7 +265,7 @@ fn what_is_not_known_is_refused() {
 
 #[test]
 fn ecs_tells_of_container_instances_where_it_is_asked_to() {
-    assert_eq!(told(&two_hosts(), CONTAINER_INSTANCE).0, 0, "the simulation delivers no such events");
+    assert_eq!(events_of(&two_hosts(), CONTAINER_INSTANCE).0, 0, "the simulation delivers no such events");
     for (without_draining, events, status) in [(false, 3, "DRAINING"), (true, 2, "ACTIVE")] {
         let mut lab = Lab::new(4);
         lab.world = lab.world.with_ecs_events();
@@ -269,8 +273,8 @@ fn ecs_tells_of_container_instances_where_it_is_asked_to() {
         lab.submit(json!({"arrayProperties": {"size": 4}}));
         lab.pass(UNTIL_RUNNING);
         start(&mut lab, json!({}));
-        let (told, last) = told(&lab, CONTAINER_INSTANCE);
-        assert_eq!((told, &last["status"]), (events, &json!(status)));
+        let (count, last) = events_of(&lab, CONTAINER_INSTANCE);
+        assert_eq!((count, &last["status"]), (events, &json!(status)));
         let host = lab.world.instance(last["ec2InstanceId"].as_str().unwrap()).unwrap();
         assert_eq!(last["containerInstanceArn"], host.container_instance_arn);
     }

@@ -1,4 +1,4 @@
-//! Jobs, array children and attempts: states and events in order, retries, timeouts, queues.
+//! Tests of jobs, array children and attempts: states and events in order, retries, timeouts, queues.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +14,7 @@ fn a_job_passes_all_states_in_order_each_with_its_event() {
     let job = lab.submit(json!({"parameters": {"mode": "fast"}, "containerOverrides": {
         "environment": [{"name": "B", "value": "3"}, {"name": "C", "value": "4"}]}}));
     assert_eq!(lab.status(&job), "SUBMITTED");
-    assert!(lab.told(&job).is_empty(), "the submission itself has no event");
+    assert!(lab.statuses(&job).is_empty(), "the submission itself has no event");
     lab.pass(0);
     assert_eq!(lab.status(&job), "RUNNABLE");
     lab.pass(1000);
@@ -32,7 +32,7 @@ fn a_job_passes_all_states_in_order_each_with_its_event() {
     assert!(!environment.contains_key("AWS_BATCH_JOB_ARRAY_INDEX"), "plain jobs have no index");
     lab.pass(2000);
     lab.exit(&job, 1, 0);
-    assert_eq!(lab.told(&job), ["RUNNABLE", "STARTING", "RUNNING", "SUCCEEDED"]);
+    assert_eq!(lab.statuses(&job), ["RUNNABLE", "STARTING", "RUNNING", "SUCCEEDED"]);
 
     let detail = lab.job(&job);
     let attempt = &detail["attempts"][0];
@@ -54,7 +54,7 @@ fn an_array_parent_waits_for_all_children_and_counts_them() {
     let mut lab = Lab::new(8);
     let parent = lab.submit(json!({"arrayProperties": {"size": 3}, "retryStrategy": {"attempts": 2}}));
     lab.pass(0);
-    assert_eq!(lab.told(&parent), ["PENDING"]);
+    assert_eq!(lab.statuses(&parent), ["PENDING"]);
     lab.pass(UNTIL_RUNNING);
     let child = |index: usize| format!("{parent}:{index}");
     let last = &lab.started[2];
@@ -68,7 +68,7 @@ fn an_array_parent_waits_for_all_children_and_counts_them() {
     assert_eq!((&summary["size"], &summary["statusSummary"]["SUCCEEDED"]), (&json!(3), &json!(2)));
     lab.pass(UNTIL_RUNNING);
     lab.exit(&child(1), 2, 1);
-    assert_eq!(lab.told(&parent), ["PENDING", "FAILED"]);
+    assert_eq!(lab.statuses(&parent), ["PENDING", "FAILED"]);
     assert_eq!(lab.job(&parent)["statusReason"], "Array Child Job failed");
     assert_eq!(lab.job(&parent)["attempts"], json!([]));
     let failed = lab.job(&child(1));

@@ -9,10 +9,10 @@ use spotsweep_world::batch::{ListJobs, RegisterJobDefinition};
 use spotsweep_world::ebs::{AttachVolume, CreateSnapshot, CreateVolume, DetachVolume};
 use spotsweep_world::{AttemptKey, Effect, InstanceState, Settings, Start, World};
 
-/// Boot (1 s) and image pull (0.5 s).
+/// Milliseconds of boot (1 s) and image pull (0.5 s).
 pub(crate) const UNTIL_RUNNING: u64 = 1500;
 
-/// A World with a clock of its own, and everything it has wanted so far.
+/// A World on a virtual clock, with all effects that it has wanted so far.
 pub(crate) struct Lab {
     pub(crate) world: World,
     pub(crate) now: Timestamp,
@@ -23,8 +23,8 @@ pub(crate) struct Lab {
 }
 
 impl Lab {
-    /// One Spot environment of `max_vcpus` in c7i.large instances (2 vCPUs), queues `low` and `high`,
-    /// and the definition `train` of 1 vCPU.
+    /// Makes one Spot environment of `max_vcpus` in c7i.large instances (2 vCPUs), the queues `low` and `high`, and the
+    /// definition `train` of 1 vCPU.
     pub(crate) fn new(max_vcpus: u32) -> Lab {
         Lab::with_timings(max_vcpus, Timings::default())
     }
@@ -115,8 +115,8 @@ impl Lab {
         self.collect();
     }
 
-    /// The statuses that a job's events told, in order.
-    pub(crate) fn told(&self, job: &str) -> Vec<&str> {
+    /// Returns the statuses in a job's events, in order.
+    pub(crate) fn statuses(&self, job: &str) -> Vec<&str> {
         self.events
             .iter()
             .filter(|event| event["detail"]["jobId"] == job)
@@ -145,9 +145,9 @@ impl Lab {
     }
 }
 
-/// What EBS has to do with the account.
+/// The parts of the account that concern EBS.
 impl Lab {
-    /// A running instance in this zone, with a job on it.
+    /// Returns a running instance in this zone, with a job on it.
     pub(crate) fn host(&mut self, zone: &str) -> String {
         let zones = self.world.settings().zones.clone();
         for other in zones.iter().filter(|other| *other != zone) {
@@ -162,7 +162,7 @@ impl Lab {
         host
     }
 
-    /// An available volume of 10 GiB in this zone.
+    /// Returns an available volume of 10 GiB in this zone.
     pub(crate) fn volume(&mut self, zone: &str) -> String {
         self.create(CreateVolume { zone: zone.into(), size_gib: Some(10), ..CreateVolume::default() })
     }
@@ -200,7 +200,7 @@ impl Lab {
         self.world.create_snapshot(request).map(|snapshot| snapshot.id).map_err(|error| error.code)
     }
 
-    /// A completed snapshot.
+    /// Returns a completed snapshot.
     pub(crate) fn snapshot(&mut self, volume: &str) -> String {
         let id = self.try_snapshot(volume).unwrap();
         self.pass(60_000);
@@ -208,18 +208,18 @@ impl Lab {
         id
     }
 
-    /// The volume's state; `gone` for none.
+    /// Returns the volume's state, or `gone` if it does not exist.
     pub(crate) fn state(&self, volume: &str) -> &'static str {
         self.world.volume(volume).map_or("gone", |volume| volume.state.as_str())
     }
 
-    /// The attachment's state; `none` for none.
+    /// Returns the attachment's state, or `none` if there is none.
     pub(crate) fn attachment(&self, volume: &str) -> &'static str {
         let attachment = self.world.volume(volume).and_then(|volume| volume.attachment.as_ref());
         attachment.map_or("none", |attachment| attachment.state.as_str())
     }
 
-    /// EBS's events: `<event> <result> <id>`.
+    /// Returns EBS's events as `<event> <result> <id>`.
     pub(crate) fn ebs_events(&self) -> Vec<String> {
         let ebs = self.events.iter().filter(|event| event["detail-type"].as_str().unwrap().starts_with("EBS"));
         let word = |value: &Value| value.as_str().unwrap().to_owned();

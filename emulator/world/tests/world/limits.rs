@@ -1,11 +1,11 @@
-//! Request limits, throttling by chance, and eventual consistency.
+//! Tests of request limits, random throttling, and eventual consistency.
 
 use spotsweep_world::ebs::{CreateSnapshot, CreateVolume};
 use spotsweep_world::{Failure, Filter, Selection, Service, World};
 
 use crate::lab::Lab;
 
-/// How many of `calls` calls are let through.
+/// Returns how many of `calls` calls are not throttled.
 fn granted(lab: &mut Lab, service: Service, action: &str, calls: usize) -> usize {
     let mut granted = 0;
     for _ in 0..calls {
@@ -27,7 +27,7 @@ fn buckets_are_as_large_and_fill_up_as_fast_as_documented() {
     let mut lab = Lab::new(4);
     assert_eq!(granted(&mut lab, Service::Ec2, "CreateVolume", 200), 200, "off unless set");
     lab.world.trouble_mut().request_limits = true;
-    // Fact 23: burst, refill per second.
+    // A case has an action, its burst and its refill per second (fact 23).
     let cases = [
         ("CreateVolume", 100, 5),
         ("DeleteSnapshot", 100, 5),

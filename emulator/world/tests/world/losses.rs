@@ -1,4 +1,4 @@
-//! What is left of the files of a volume when its instance is lost.
+//! Tests of what is left of a volume's files when its instance is lost.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use spotsweep_world::rng::Rng;
 
 const SEEDS: u64 = 400;
 
-/// What is left of a file system, once for each seed.
+/// Returns what is left of a file system, once for each seed.
 fn left(files: &FileSystem) -> impl Iterator<Item = FileSystem> {
     (0..SEEDS).map(|seed| {
         let mut lost = files.clone();

@@ -1,4 +1,4 @@
-//! The World by itself, on a virtual clock.
+//! Tests of the World alone, on a virtual clock.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::needless_pass_by_value, missing_docs)]
 
 mod api;

@@ -1,4 +1,4 @@
-//! Whatever is called in whatever order, the World keeps its rules.
+//! Tests that the World keeps its rules, whatever is called in whatever order.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::lab::Lab;
 
 const ZONES: [&str; 2] = ["us-east-1a", "us-east-1b"];
 
-/// Numbers from a seed (Knuth's MMIX).
+/// Random numbers from a seed (Knuth's MMIX).
 struct Dice(u64);
 
 impl Dice {
@@ -29,7 +29,7 @@ fn step(lab: &mut Lab, dice: &mut Dice) {
     let hosts = lab.instances(InstanceState::Running);
     let volume = dice.pick(&volumes).to_owned();
     let host = hosts.get(dice.below(hosts.len().max(1))).cloned().unwrap_or_default();
-    // Refusals are part of it: only the rules below count.
+    // Refusals are possible, because only the rules below count.
     match dice.below(12) {
         0 => {
             let snapshot = (dice.below(2) == 0).then(|| snapshots.first().cloned()).flatten();
@@ -80,11 +80,11 @@ fn rules_hold_at_every_step_and_the_same_seed_gives_the_same_events() {
             step(&mut lab, &mut dice);
             check(&lab);
         }
-        let told = lab.ebs_events();
+        let events = lab.ebs_events();
         for kind in
             ["createVolume available", "createVolume failed", "deleteVolume deleted", "createSnapshot succeeded"]
         {
-            assert!(told.iter().any(|event| event.starts_with(kind)), "never: {kind}");
+            assert!(events.iter().any(|event| event.starts_with(kind)), "never: {kind}");
         }
         serde_json::to_string(&lab.events).unwrap()
     };

@@ -1,4 +1,4 @@
-//! Whole zones, and what Batch and ECS tell about where an attempt runs.
+//! Tests of whole zones, and of what Batch and ECS report about an attempt's place.
 
 use std::time::Duration;
 
@@ -37,7 +37,8 @@ fn a_zone_is_lost_at_once_and_stays_lost_until_lifted() {
     assert_eq!(lab.world.reclaim_zone(A, None, lab.now).unwrap(), [""; 0]);
 }
 
-/// ECS drains on a notice only where the agent is told to (fact 9): without, the next attempt goes to the same instance.
+/// ECS drains an instance after a notice only if its agent is configured to (fact 9). Otherwise the next attempt runs
+/// on the same instance.
 #[test]
 fn an_instance_under_notice_takes_another_job_unless_it_drains() {
     for (without_draining, status) in [(true, "ACTIVE"), (false, "DRAINING")] {

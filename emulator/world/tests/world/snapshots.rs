@@ -1,4 +1,4 @@
-//! CreateSnapshot, what it holds, how long it takes, and what can go wrong.
+//! Tests of CreateSnapshot: what it contains, how long it takes, and how it can fail.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ const A: &str = "us-east-1a";
 const B: &str = "us-east-1b";
 const MIB: usize = 1 << 20;
 
-/// A volume at a host of its zone.
+/// Returns an instance and a volume that is attached to it.
 fn attached(lab: &mut Lab, zone: &str) -> (String, String) {
     let (host, volume) = (lab.host(zone), lab.volume(zone));
     lab.attach(&volume, &host);
@@ -62,7 +62,7 @@ fn only_what_changed_since_the_latest_of_the_lineage_is_copied() {
     put(&mut lab, &volume, &host, "checkpoint", 2);
     let second = lab.snapshot(&volume);
     assert_eq!((changed(&lab, &first), changed(&lab, &second)), (20, 10));
-    // Moved to another zone, it is still incremental (fact 4).
+    // After a migration to another zone, it is still incremental (fact 4).
     let copy = lab.restore(&second, B);
     let other = lab.host(B);
     lab.attach(&copy, &other);
@@ -91,7 +91,8 @@ fn a_later_snapshot_is_copied_after_the_earlier_ones() {
         let snapshot = lab.world.snapshot_of(id).unwrap();
         snapshot.completes_at.unwrap().duration_since(snapshot.started_at).unsigned_abs()
     };
-    // 0.3 s and 40 MiB at 200 MiB/s; then 20 MiB; then nothing, but not before.
+    // The first takes 0.3 s and 40 MiB at 200 MiB/s. The second has 20 MiB more. The third has nothing more, but does
+    // not complete before it.
     assert_eq!([&first, &second, &third].map(|id| took(id).as_millis()), [500, 600, 600]);
 }
 
@@ -152,8 +153,8 @@ fn five_are_in_progress_at_most_even_if_deleted() {
     assert_eq!(lab.try_snapshot(&volume), Err("ConcurrentSnapshotLimitExceeded"), "it completes before it goes");
     lab.pass(300);
     assert!(lab.try_snapshot(&volume).is_ok());
-    let told = lab.ebs_events().into_iter().filter(|told| told.starts_with("createSnapshot")).count();
-    assert_eq!(told, 4, "nothing is told of the deleted one");
+    let events = lab.ebs_events().into_iter().filter(|event| event.starts_with("createSnapshot")).count();
+    assert_eq!(events, 4, "the deleted one has no event");
 }
 
 #[test]
@@ -169,9 +170,9 @@ fn what_fails_fails_loudly() {
     lab.collect();
     let states = [&failing, &sound, &pending].map(|id| lab.world.snapshot_of(id).unwrap().state.as_str());
     assert_eq!(states, ["error", "completed", "error"], "a source deleted while pending (fact 24)");
-    let told = lab.ebs_events();
+    let events = lab.ebs_events();
     for id in [&failing, &pending] {
-        assert!(told.contains(&format!("createSnapshot failed {id}")), "{told:?}");
+        assert!(events.contains(&format!("createSnapshot failed {id}")), "{events:?}");
     }
     assert_eq!(lab.try_snapshot(&volume), Err("IncorrectState"));
     let wrong = CreateVolume { zone: A.into(), snapshot: Some(pending), ..CreateVolume::default() };

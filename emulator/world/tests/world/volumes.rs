@@ -1,4 +1,4 @@
-//! CreateVolume, DeleteVolume, client tokens and tags.
+//! Tests of CreateVolume, DeleteVolume, client tokens and tags.
 
 use serde_json::{Value, json};
 use spotsweep_world::ebs::{CreateVolume, Tags};
@@ -16,7 +16,7 @@ fn code(lab: &mut Lab, request: CreateVolume) -> &'static str {
     lab.world.create_volume(request).map_or_else(|error| error.code, |_| "ok")
 }
 
-/// The values' places and kinds, without the values.
+/// Returns the fields of an event without their values.
 fn shape(event: &Value) -> Vec<String> {
     let mut keys: Vec<String> = event.as_object().unwrap().keys().cloned().collect();
     keys.extend(event["detail"].as_object().unwrap().keys().map(|key| format!("detail.{key}")));
@@ -43,7 +43,7 @@ fn a_volume_lives_and_dies_with_the_events_that_aws_documents() {
     assert_eq!(lab.state(&id), "gone");
     assert_eq!(lab.world.delete_volume(&id).unwrap_err().code, "InvalidVolume.NotFound");
     assert_eq!(lab.ebs_events(), [format!("createVolume available {id}"), format!("deleteVolume deleted {id}")]);
-    // As in AWS's sample "EBS Volume Notification", createVolume.
+    // The sample is AWS's "EBS Volume Notification" for createVolume.
     let sample = json!({"version": "0", "id": "", "detail-type": "", "source": "", "account": "", "time": "",
         "region": "", "resources": [], "detail": {"result": "", "cause": "", "event": "", "request-id": ""}});
     assert!(lab.events.iter().all(|event| shape(event) == shape(&sample)));

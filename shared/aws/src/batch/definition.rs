@@ -1,4 +1,4 @@
-//! What DescribeJobDefinitions shows.
+//! Maps the answer of DescribeJobDefinitions.
 
 use aws_sdk_batch::types::{self, ContainerProperties, EcsProperties, ResourceRequirement};
 use spotsweep_control_plane::calls::JobDefinition;

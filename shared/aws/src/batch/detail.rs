@@ -1,11 +1,11 @@
-//! What DescribeJobs shows of a job.
+//! Maps the answer of DescribeJobs.
 
 use aws_sdk_batch::types;
 use spotsweep_control_plane::event::batch_job_state::{
     ArrayProperties, AttemptDetail, Container, EcsProperties, JobDetail, TaskDetail,
 };
 
-/// The SDK's JobDetail as the event's: both are the same document (fact 12).
+/// Converts the SDK's JobDetail to that of the event, because both describe the same document (fact 12).
 pub(super) fn job_detail(job: types::JobDetail) -> Result<JobDetail, serde_json::Error> {
     let attempt = |found: types::AttemptDetail| AttemptDetail {
         container: found.container.map(container).unwrap_or_default(),

@@ -1,12 +1,12 @@
-//! A record's history: the newest entries in the record itself, those before in pages of their own.
+//! A record's history: the newest entries are in the record itself, and earlier ones in pages.
 //!
-//! DynamoDB bills a put by each begun KiB, and any other row as one more put. So a trial holds its entries as long as
-//! they cost nothing there, in the KiB that it has begun anyway; when they would, all but the newest become a page. A
-//! sweep changes seldom and is read by every event of its trials: it holds what it can in the 4 KiB that a read has.
+//! DynamoDB bills a put by each begun KiB, and another row as another put. So a trial holds entries while they fit the
+//! KiB that it has begun anyway. When they do not, all but the newest become a page. A sweep seldom changes and is read
+//! by every event about its trials, so it holds as many as fit the 4 KiB of a read unit.
 //!
-//! A page is put before the record that holds it no longer, without a condition: the version of its last entry names
-//! it, and what a record held in one version is the same for everybody. An entry can be in two pages, where two
-//! invocations were at the record at once; its version tells.
+//! A page is put before the record that does not have its entries any more. The put needs no condition, because the
+//! version of its last entry is in its key, and what a record held in one version never differs. If two invocations
+//! work on the record at the same time, an entry can be in two pages. Its version shows that it is the same one.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde::de::DeserializeOwned;
@@ -15,7 +15,7 @@ use super::BoxError;
 use super::rows::{DUE, META, Row, TRIAL, attribute, field, keyed, of_attribute, record};
 use spotsweep_control_plane::store::{Audit, History, Versioned};
 
-/// The attribute with the entries, of a record and of a page.
+/// The attribute of a record or a page with the entries.
 const HISTORY: &str = "history";
 
 /// Bytes of a write unit, and of a read unit
@@ -23,16 +23,17 @@ const HISTORY: &str = "history";
 const WRITE_BYTES: usize = 1024;
 const READ_BYTES: usize = 4096;
 
-/// A record with its newest entries.
+/// A record that is to be put, with its newest entries.
 pub(super) struct Kept {
     pub(super) record: Row,
-    /// The entries in it.
+    /// The entries in the record.
     pub(super) recent: History,
-    /// Those that are in it no longer.
+    /// A page with the entries that are not in the record any more.
     pub(super) page: Option<Row>,
 }
 
-/// Adds the newest entry, if there is one, to those that the record has held, or puts it in their place.
+/// Adds the newest entry to those that the record has held, if they fit; otherwise these become a page. There may be no
+/// newest entry.
 pub(super) fn keep(mut record: Row, held: &History, newest: Option<(u64, Audit)>) -> Result<Kept, BoxError> {
     let newest: History = newest.into_iter().collect();
     let mut all = held.clone();
@@ -52,7 +53,7 @@ pub(super) fn keep(mut record: Row, held: &History, newest: Option<(u64, Audit)>
     Ok(Kept { record, recent, page })
 }
 
-/// The record of a row, with its version, its due time and the entries that it holds.
+/// Returns the record of a row, with its version, its due time and its entries.
 pub(super) fn held<T: DeserializeOwned>(row: Row) -> Result<Versioned<T>, BoxError> {
     let version = row.get("version").and_then(|value| value.as_n().ok()).ok_or("a row without its version")?;
     let version = version.parse()?;
@@ -69,24 +70,24 @@ fn page(record: &Row, held: &History) -> Result<Option<Row>, BoxError> {
     Ok(Some(page))
 }
 
-/// Prefix of the sort keys of a record's pages, by its own sort key.
+/// Returns the prefix of the sort keys of a record's pages, by the record's sort key.
 pub(super) fn prefix(sk: &str) -> String {
     format!("LOG#{}#", sk.strip_prefix(TRIAL).unwrap_or(sk))
 }
 
-/// The entries that a record or a page holds.
+/// Returns the entries of a record or a page.
 pub(super) fn entries(row: &Row) -> Result<History, BoxError> {
     let entries = row.get(HISTORY).cloned();
     entries.map_or_else(|| Ok(History::new()), of_attribute)
 }
 
-/// Bytes of a row
+/// Returns the bytes of a row
 /// (<https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html>).
 fn of_row(row: &Row) -> usize {
     row.iter().map(|(name, value)| name.len() + of_value(value)).sum()
 }
 
-/// The same page's rules, for the kinds of values that records have.
+/// Returns the bytes of a value by the same rules, for the types of values that records have.
 fn of_value(value: &AttributeValue) -> usize {
     match value {
         AttributeValue::S(text) => text.len(),

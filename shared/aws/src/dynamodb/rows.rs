@@ -1,4 +1,4 @@
-//! Keys and attributes: what a record, its history and its pointers look like in the table.
+//! The keys and attributes of a record, its history and its pointers in the table.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ use spotsweep_ranking::peer::{Peer, PeerEnd};
 use spotsweep_records::trial::Trial;
 use spotsweep_records::workspace::TrialRef;
 
-/// Name of the index over open work, and of its partition key.
+/// Name of the index of open work, and of its partition key.
 pub(crate) const INDEX: &str = "open";
 
 /// The index partition of sweeps that are done.
@@ -34,7 +34,7 @@ pub(super) const RECORD: &str = "record";
 /// Prefix of the sort keys of trials, and of pointers to them.
 pub(super) const TRIAL: &str = "TRIAL#";
 
-/// Prefix of the sort keys of what the decisions about other trials need of a trial.
+/// Prefix of the sort keys of the rows about trials for decisions about other trials.
 pub(super) const PEER: &str = "PEER#";
 
 /// Prefix of the sort keys of reservations.
@@ -44,12 +44,12 @@ const RESERVED: &str = "RESERVED#";
 /// and a comparison reads the rungs of all trials.
 const RUNGS: &str = "rungs";
 
-/// Spreads open work over this many index partitions.
+/// Number of index partitions over which open work is spread.
 pub(crate) const SHARDS: u32 = 8;
 
 pub(super) type Row = HashMap<String, AttributeValue>;
 
-/// A record as it is stored in its new version.
+/// Returns the row of a record in its new version.
 pub(super) fn record_row(change: &Change, version: u64, expires: AttributeValue) -> Result<Row, BoxError> {
     let (sweep, sk, shard) = address(&change.record);
     let mut row = keyed(partition(sweep), sk);
@@ -76,7 +76,7 @@ pub(super) fn record_row(change: &Change, version: u64, expires: AttributeValue)
     Ok(row)
 }
 
-/// What the decisions about other trials need of a trial, as of a version of its record.
+/// Returns the row about a trial for decisions about other trials, with the version of the trial's record.
 pub(super) fn peer_row(trial: &Trial, peer: &Peer, version: u64, expires: AttributeValue) -> Row {
     let mut row = keyed(partition(&trial.sweep), format!("{PEER}{:06}", trial.index));
     let rung = |(step, Rung { value, best, mean }): (&u64, &Rung)| format!("{step} {value:?} {best:?} {mean:?}");
@@ -96,7 +96,7 @@ pub(super) fn peer_row(trial: &Trial, peer: &Peer, version: u64, expires: Attrib
     expiring(row, expires)
 }
 
-/// The trial of such a row, and what it says.
+/// Reads such a row: the trial's index and its content.
 pub(super) fn peer(row: &Row) -> Result<(u32, Peer), BoxError> {
     let index = field(row, "sk").and_then(|sk| sk.strip_prefix(PEER)).ok_or("a row of a trial without its index")?;
     let mut rungs = Curve::new();
@@ -116,7 +116,7 @@ pub(super) fn peer(row: &Row) -> Result<(u32, Peer), BoxError> {
     Ok((index.parse()?, Peer { rungs, parameters: field(row, "parameters").map(str::to_owned), end }))
 }
 
-/// A reservation that lasts until then. DynamoDB deletes it some time later.
+/// Returns the row of a reservation that lasts until then. DynamoDB deletes it some time later.
 pub(super) fn reservation_row(sweep: &SweepId, reservation: &Reservation, until: Timestamp) -> Row {
     let mut row = keyed(partition(sweep), format!("{RESERVED}{}", reservation.key));
     row.insert("owner".to_owned(), number(reservation.owner));
@@ -124,18 +124,19 @@ pub(super) fn reservation_row(sweep: &SweepId, reservation: &Reservation, until:
     expiring(row, number(until.as_second()))
 }
 
-/// A row that DynamoDB deletes some time after.
+/// Adds to a row the time after which DynamoDB deletes it.
 pub(super) fn expiring(mut row: Row, expires: AttributeValue) -> Row {
     row.insert("expires".to_owned(), expires);
     row
 }
 
-/// From an instance, volume or snapshot to a trial. Put without a condition: it says the same every time.
+/// Returns the pointer from an instance, volume or snapshot to a trial. It is put without a condition, because its
+/// content is always the same.
 pub(super) fn pointer_row(resource: &str, trial: &Trial) -> Row {
     keyed(resource_partition(resource), format!("{TRIAL}{}#{}", trial.sweep, trial.index))
 }
 
-/// The trial that a pointer row leads to.
+/// Returns the trial of a pointer.
 pub(super) fn pointed(row: &Row) -> Option<TrialRef> {
     let (sweep, index) = field(row, "sk")?.strip_prefix(TRIAL)?.rsplit_once('#')?;
     Some(TrialRef { sweep: SweepId::parse(sweep)?, index: index.parse().ok()? })
@@ -154,11 +155,11 @@ pub(super) fn resource_partition(id: &str) -> String {
 }
 
 pub(crate) fn trial_key(index: u32) -> String {
-    // As text it sorts like the number.
+    // With six digits the text sorts like the number.
     format!("{TRIAL}{index:06}")
 }
 
-/// Where a record lies, and its shard of the index.
+/// Returns the keys of a record, and its shard of the index.
 pub(super) fn address(record: &Record) -> (&SweepId, String, u32) {
     let shard = |id: &SweepId, index: u32| {
         let sum = id.as_str().bytes().fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
@@ -170,7 +171,7 @@ pub(super) fn address(record: &Record) -> (&SweepId, String, u32) {
     }
 }
 
-/// Reads an index row: its due time and what is due, with the job where it is a trial's.
+/// Reads an index row: the due time and the record, with the job of a trial.
 pub(super) fn overdue_record(row: &Row) -> Option<(Timestamp, Overdue)> {
     let due = field(row, DUE)?.parse().ok()?;
     let sweep = SweepId::parse(field(row, "pk")?.strip_prefix("SWEEP#")?)?;
@@ -183,28 +184,28 @@ pub(super) fn overdue_record(row: &Row) -> Option<(Timestamp, Overdue)> {
     Some((due, Overdue::Trial(DescribedJob { sweep, index: Some(index), job })))
 }
 
-/// The record of a row.
+/// Returns the record of a row.
 pub(super) fn record<T: DeserializeOwned>(mut row: Row) -> Result<T, BoxError> {
     of_attribute(row.remove(RECORD).ok_or("a row without its record")?)
 }
 
-/// A text attribute.
+/// Returns a text attribute.
 pub(crate) fn field<'a>(row: &'a Row, name: &str) -> Option<&'a str> {
     row.get(name)?.as_s().ok().map(String::as_str)
 }
 
-/// What is stored of a part of a record, whatever numbers are in it.
+/// Converts a part of a record to an attribute, whatever numbers are in it.
 pub(super) fn attribute<T: Serialize>(part: &T) -> Result<AttributeValue, BoxError> {
     Ok(each_leaf(serde_dynamo::to_attribute_value(part)?, &stored))
 }
 
-/// The part of a record that is stored so.
+/// Converts an attribute to a part of a record.
 pub(super) fn of_attribute<T: DeserializeOwned>(value: AttributeValue) -> Result<T, BoxError> {
     Ok(serde_dynamo::from_attribute_value(each_leaf(value, &found))?)
 }
 
-/// A number that DynamoDB does not hold becomes a set of one text, because a put with such a number fails as a whole.
-/// Nothing else in a record is a set.
+/// Replaces a number that DynamoDB cannot store by a set of one text, because a put with such a number fails
+/// completely. Nothing else in a record is a set.
 fn stored(leaf: AttributeValue) -> AttributeValue {
     match leaf {
         AttributeValue::N(digits) if !digits.parse().is_ok_and(is_stored) => AttributeValue::Ss(vec![digits]),
@@ -212,7 +213,7 @@ fn stored(leaf: AttributeValue) -> AttributeValue {
     }
 }
 
-/// The inverse of [`stored`].
+/// Reverses [`stored`].
 fn found(leaf: AttributeValue) -> AttributeValue {
     match leaf {
         AttributeValue::Ss(digits) => AttributeValue::N(digits.concat()),
@@ -240,7 +241,7 @@ pub(super) fn number(value: impl std::fmt::Display) -> AttributeValue {
     AttributeValue::N(value.to_string())
 }
 
-/// RFC 3339 with always three decimals, so that text order is time order.
+/// Writes a time as RFC 3339 with three decimals, so that the texts sort like the times.
 pub(super) fn sortable(time: Timestamp) -> String {
     format!("{time:.3}")
 }
@@ -277,7 +278,7 @@ mod tests {
         assert!(matches!(found.end, Some(PeerEnd::Finished(value)) if value.is_nan()));
     }
 
-    /// A trial and a sweep with this text in the place of every number that may have a fraction.
+    /// Returns a trial and a sweep with this text in place of every number that may have a fraction.
     fn records(digits: &str) -> (Trial, Sweep) {
         const OTHER: f64 = 0.0625;
         let id = SweepId::derive("b", "k", "v");
@@ -312,7 +313,7 @@ mod tests {
         (of_attribute(of(attribute(&trial).unwrap())).unwrap(), of_attribute(of(attribute(&sweep).unwrap())).unwrap())
     }
 
-    /// The numbers that are stored of a record: DynamoDB refuses a put with one beyond its range.
+    /// Returns the numbers in an attribute. DynamoDB refuses a put with a number beyond its range.
     fn numbers(value: &AttributeValue) -> Vec<f64> {
         match value {
             AttributeValue::N(digits) => vec![digits.parse().unwrap()],
@@ -326,7 +327,7 @@ mod tests {
     fn a_record_with_any_number_is_stored_and_comes_back() {
         let of_exponent =
             |exponent: u64| [0, 1, (1 << 52) - 1].map(|mantissa| f64::from_bits(exponent << 52 | mantissa));
-        // 0 and what is below the normal numbers, numbers of any size, infinity and NaN, and those next to the limits.
+        // The values are 0 and subnormal numbers, numbers of any size, infinity and NaN, and those next to the limits.
         let of_any_size = (0..2048).step_by(23).chain([1, 2046, 2047]).flat_map(of_exponent);
         let limits = [1e-130, 1e126].into_iter().flat_map(|limit: f64| [limit.next_down(), limit, limit.next_up()]);
         for value in of_any_size.chain(limits).flat_map(|value| [value, -value]) {

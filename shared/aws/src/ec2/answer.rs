@@ -1,4 +1,4 @@
-//! What EC2 shows of volumes, snapshots and instances. A state that it leaves out is empty.
+//! Maps EC2's descriptions of volumes, snapshots and instances. A state that EC2 leaves out is empty.
 
 use aws_sdk_ec2::types::{
     self, InstanceStatusSummary, SnapshotState, VolumeAttachment, VolumeAttachmentState, VolumeState,
@@ -15,7 +15,7 @@ pub(super) fn volume(found: types::Volume) -> Option<Volume> {
     })
 }
 
-/// CreateVolume's answer: nothing more of it is used.
+/// Maps the answer of CreateVolume, of which nothing else is used.
 pub(super) fn new_volume(id: String, state: Option<&VolumeState>, attachments: Vec<VolumeAttachment>) -> Volume {
     let attachments = attachments.into_iter().map(|found| attachment(found.instance_id, found.state.as_ref()));
     let state = word(state.map(VolumeState::as_str));
@@ -34,7 +34,7 @@ pub(super) fn snapshot(found: types::Snapshot) -> Option<Snapshot> {
     })
 }
 
-/// CreateSnapshot's answer: nothing more of it is used.
+/// Maps the answer of CreateSnapshot, of which nothing else is used.
 pub(super) fn new_snapshot(id: String, state: Option<&SnapshotState>) -> Snapshot {
     Snapshot { id, state: word(state.map(SnapshotState::as_str)), ..Snapshot::default() }
 }

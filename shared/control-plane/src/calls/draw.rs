@@ -1,15 +1,15 @@
-//! Secrets.
+//! The source of secrets.
 
 use std::fmt::Debug;
 use std::io;
 
 use spotsweep_protocol::secret::Secret;
 
-/// Draws secrets: nothing random is decided.
+/// Draws secrets. It is a call, because a decision must not depend on anything random.
 pub trait Draw: Debug + Send + Sync {
-    /// Another one each time.
+    /// Returns another secret each time.
     ///
     /// # Errors
-    /// The machine has no random numbers.
+    /// Returns an error if the machine gives no random numbers.
     fn draw(&self) -> io::Result<Secret>;
 }

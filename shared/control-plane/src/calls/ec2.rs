@@ -1,4 +1,4 @@
-//! Amazon EC2 and EBS. States are EC2's words for them.
+//! Amazon EC2 and EBS. States are the names that EC2 uses.
 
 use std::fmt::Debug;
 use std::future::Future;
@@ -7,47 +7,47 @@ use jiff::Timestamp;
 
 use super::{CallError, Page};
 
-/// A tag: key and value.
+/// Key and value of a tag.
 pub type Tag = (String, String);
 
-/// A filter: any of its values must match.
+/// A filter, which matches if any of its values does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Filter {
-    /// Such as `tag:Name`.
+    /// The filter's name, such as `tag:Name`.
     pub name: String,
-    /// Values.
+    /// The values, which may contain wildcards.
     pub values: Vec<String>,
 }
 
 impl Filter {
-    /// A filter with one value.
+    /// Makes a filter with one value.
     pub fn new(name: impl Into<String>, value: impl Into<String>) -> Self {
         Self { name: name.into(), values: vec![value.into()] }
     }
 }
 
-/// CreateVolume.
+/// The parameters of CreateVolume.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CreateVolume {
     /// Availability zone.
     pub zone: String,
-    /// Such as `gp3`.
+    /// The type, such as `gp3`.
     pub volume_type: &'static str,
-    /// GiB.
+    /// Size in GiB.
     pub size_gib: u32,
-    /// Whether to encrypt it; where not, it is encrypted as its snapshot is.
+    /// Whether the volume has to be encrypted. If not, it is encrypted if its snapshot is.
     pub encrypted: bool,
-    /// `snap-…`, of which it has the bytes.
+    /// `snap-…`, from which the volume is made.
     pub snapshot: Option<String>,
-    /// MiB/s at which it loads its snapshot.
+    /// MiB/s at which the volume loads its snapshot; absent for EC2's default rate.
     pub initialization_rate: Option<u32>,
-    /// Makes the call repeatable.
+    /// The client token, with which the call can be repeated.
     pub client_token: String,
     /// Tags.
     pub tags: Vec<Tag>,
 }
 
-/// CreateSnapshot.
+/// The parameters of CreateSnapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CreateSnapshot {
     /// `vol-…`
@@ -58,7 +58,7 @@ pub struct CreateSnapshot {
     pub tags: Vec<Tag>,
 }
 
-/// AttachVolume.
+/// The parameters of AttachVolume.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttachVolume {
     /// `vol-…`
@@ -69,27 +69,27 @@ pub struct AttachVolume {
     pub device: String,
 }
 
-/// DescribeVolumes: a page of them.
+/// The parameters of DescribeVolumes for one page.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DescribeVolumes {
-    /// Only these, where there are any.
+    /// The ids that are wanted; empty for all volumes.
     pub ids: Vec<String>,
-    /// Only those that match all of them.
+    /// Filters that all have to match.
     pub filters: Vec<Filter>,
-    /// From the page before.
+    /// The token from the page before.
     pub next_token: Option<String>,
 }
 
-/// DescribeSnapshots: a page of them.
+/// The parameters of DescribeSnapshots for one page.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DescribeSnapshots {
-    /// Only these, where there are any.
+    /// The ids that are wanted; empty for all snapshots.
     pub ids: Vec<String>,
-    /// Only the account's own.
+    /// Whether only the account's own snapshots are wanted.
     pub own: bool,
-    /// Only those that match all of them.
+    /// Filters that all have to match.
     pub filters: Vec<Filter>,
-    /// From the page before.
+    /// The token from the page before.
     pub next_token: Option<String>,
 }
 
@@ -98,24 +98,24 @@ pub struct DescribeSnapshots {
 pub struct Volume {
     /// `vol-…`
     pub id: String,
-    /// State.
+    /// EC2's name of the state.
     pub state: String,
     /// Availability zone.
     pub zone: Option<String>,
-    /// GiB.
+    /// Size in GiB.
     pub size_gib: Option<u32>,
     /// Tags.
     pub tags: Vec<Tag>,
-    /// Where it is attached.
+    /// Its attachments to instances.
     pub attachments: Vec<Attachment>,
 }
 
-/// A volume's place at an instance.
+/// The attachment of a volume to an instance.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Attachment {
     /// `i-…`
     pub instance: Option<String>,
-    /// State.
+    /// EC2's name of the state.
     pub state: String,
 }
 
@@ -124,71 +124,71 @@ pub struct Attachment {
 pub struct Snapshot {
     /// `snap-…`
     pub id: String,
-    /// State.
+    /// EC2's name of the state.
     pub state: String,
-    /// GiB of the volume that it is of.
+    /// Size of its volume in GiB.
     pub volume_size_gib: Option<u32>,
-    /// Bytes of all its blocks, not only of those that it added to the one before.
+    /// Bytes of all its blocks, including those of earlier snapshots.
     pub full_bytes: Option<u64>,
 }
 
 /// An instance.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Instance {
-    /// State.
+    /// EC2's name of the state.
     pub state: String,
 }
 
-/// What EC2 says of an instance's health.
+/// EC2's report about an instance's health.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct InstanceStatus {
-    /// The instance's state.
+    /// EC2's name of the instance's state.
     pub state: String,
-    /// The status checks of its host.
+    /// Result of the status checks of its host.
     pub system: String,
-    /// Its own status checks.
+    /// Result of its own status checks.
     pub instance: String,
 }
 
-/// DescribeSpotPriceHistory: a page of it.
+/// The parameters of DescribeSpotPriceHistory for one page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DescribeSpotPrices {
-    /// Of these instance types.
+    /// The instance types whose prices are wanted.
     pub instance_types: Vec<String>,
-    /// Such as `Linux/UNIX`.
+    /// The product, such as `Linux/UNIX`.
     pub product: &'static str,
-    /// From then on.
+    /// The start of the wanted time.
     pub since: Timestamp,
-    /// From the page before.
+    /// The token from the page before.
     pub next_token: Option<String>,
 }
 
-/// A spot price.
+/// A Spot price of one pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpotPriceRow {
     /// Instance type.
     pub instance_type: String,
     /// Availability zone.
     pub zone: String,
-    /// When it began.
+    /// When the price began.
     pub from: Timestamp,
-    /// USD for an hour, as a text.
+    /// USD per hour, as text.
     pub usd: String,
 }
 
-/// EC2, as the control plane uses it.
+/// The calls to EC2 that the control plane makes.
 pub trait Ec2: Debug + Send + Sync {
-    /// Makes a volume.
+    /// Creates a volume.
     fn create_volume(&self, wanted: CreateVolume) -> impl Future<Output = Result<Volume, CallError>> + Send;
 
-    /// Shows volumes.
+    /// Describes volumes.
     fn describe_volumes(&self, wanted: DescribeVolumes)
     -> impl Future<Output = Result<Page<Volume>, CallError>> + Send;
 
     /// Attaches a volume.
     fn attach_volume(&self, wanted: AttachVolume) -> impl Future<Output = Result<Attachment, CallError>> + Send;
 
-    /// Detaches a volume; with force, although it is in use.
+    /// Detaches a volume. With `force` it is detached although it is in use.
     fn detach_volume(&self, volume: String, force: bool) -> impl Future<Output = Result<Attachment, CallError>> + Send;
 
     /// Deletes a volume.
@@ -197,7 +197,7 @@ pub trait Ec2: Debug + Send + Sync {
     /// Takes a snapshot. It has no client token (fact 6), so an implementation makes one try.
     fn create_snapshot(&self, wanted: CreateSnapshot) -> impl Future<Output = Result<Snapshot, CallError>> + Send;
 
-    /// Shows snapshots.
+    /// Describes snapshots.
     fn describe_snapshots(
         &self,
         wanted: DescribeSnapshots,
@@ -206,19 +206,19 @@ pub trait Ec2: Debug + Send + Sync {
     /// Deletes a snapshot.
     fn delete_snapshot(&self, snapshot: String) -> impl Future<Output = Result<(), CallError>> + Send;
 
-    /// Shows one instance.
+    /// Describes one instance.
     fn describe_instances(&self, instance: String) -> impl Future<Output = Result<Vec<Instance>, CallError>> + Send;
 
-    /// Shows the status of one instance, whatever its state.
+    /// Describes the status of one instance, whatever its state is.
     fn describe_instance_status(
         &self,
         instance: String,
     ) -> impl Future<Output = Result<Vec<InstanceStatus>, CallError>> + Send;
 
-    /// Ends an instance.
+    /// Terminates an instance.
     fn terminate_instances(&self, instance: String) -> impl Future<Output = Result<(), CallError>> + Send;
 
-    /// Shows spot prices, and when each began.
+    /// Lists Spot prices with the times at which they began.
     fn describe_spot_price_history(
         &self,
         wanted: DescribeSpotPrices,

@@ -1,46 +1,47 @@
-//! What an error of a service means for the call that got it.
+//! The error of a call, and what it means for the caller.
 
 use std::error::Error;
 
 use crate::throttle::Limit;
 
-/// A call that was not carried out, or not for certain.
+/// The error of a call that had no effect, or perhaps none.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
-    /// The service has looked at the call and will not carry it out: another try in the same moment changes nothing.
+    /// The service has rejected the call. An immediate retry would give the same answer.
     #[error("refused as {code}: {message}")]
     Refused {
         /// The error's code.
         code: String,
-        /// The service's words.
+        /// The service's message.
         message: String,
     },
-    /// Too many calls. It has had no effect.
+    /// There were too many calls. This one had no effect.
     #[error("throttled as {code}: {message}")]
     Throttled {
-        /// The limit that it has met.
+        /// The limit that was exceeded.
         limit: Limit,
         /// The error's code.
         code: String,
-        /// The service's words.
+        /// The service's message.
         message: String,
     },
-    /// It may have had its effect or not.
+    /// It is not known whether the call had an effect.
     #[error("no clear answer")]
     Unclear(#[source] Box<dyn Error + Send + Sync>),
 }
 
 impl CallError {
-    /// An answer that lacks something, or an unexpected one.
+    /// Makes the error for an incomplete or unexpected answer.
     pub fn unclear(what: impl Into<String>) -> Self {
         Self::Unclear(what.into().into())
     }
 
-    /// What an error with this code and this HTTP status says.
+    /// Makes the error for an answer with this HTTP status and error code.
     ///
-    /// EC2 has hundreds of codes and gets new ones, so the status decides. The exceptions by name: throttles come as 503
-    /// and as 400, and a zone without capacity is listed among the server errors though it is a clear no. What concerns
-    /// the caller's credentials says nothing of the request: they expire and are renewed.
+    /// EC2 has hundreds of codes and adds new ones, so the status decides. Some codes are exceptions. Throttling comes
+    /// with status 503 or 400. A zone without capacity is listed among the server errors, although it is a refusal.
+    /// Errors about the caller's credentials do not mean that the request is wrong, because credentials expire and are
+    /// renewed.
     pub fn answered(status: u16, code: String, message: String) -> Self {
         let is_about_credentials = ["RequestExpired", "ExpiredToken", "ExpiredTokenException"].contains(&code.as_str());
         if let Some(limit) = Limit::of(&code).or((status == 429).then_some(Limit::Account)) {
@@ -54,7 +55,7 @@ impl CallError {
         }
     }
 
-    /// The code of a refusal.
+    /// Returns the code if the call was refused.
     pub fn refusal(&self) -> Option<&str> {
         match self {
             Self::Refused { code, .. } => Some(code),

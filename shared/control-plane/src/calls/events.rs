@@ -8,33 +8,33 @@ use super::CallError;
 /// An event for the account's default bus.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventEntry {
-    /// Source.
+    /// The event's source.
     pub source: &'static str,
-    /// Detail type.
+    /// The event's detail type.
     pub detail_type: &'static str,
-    /// JSON.
+    /// The event's detail as JSON.
     pub detail: String,
 }
 
-/// EventBridge, as the control plane uses it.
+/// The calls to EventBridge that the control plane makes.
 pub trait EventBridge: Debug + Send + Sync {
-    /// Puts an event on the bus: where it has not taken it, the code and the message of the error.
+    /// Puts an event on the bus, and returns code and message of the error if EventBridge has not accepted it.
     fn put_events(&self, entry: EventEntry) -> impl Future<Output = Result<Vec<(String, String)>, CallError>> + Send;
 }
 
-/// Publish.
+/// The parameters of Publish.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Publish {
     /// ARN of the topic.
     pub topic: String,
-    /// Of an e-mail.
+    /// The subject of an e-mail.
     pub subject: String,
-    /// Message.
+    /// The text.
     pub message: String,
 }
 
-/// SNS, as the control plane uses it.
+/// The calls to SNS that the control plane makes.
 pub trait Sns: Debug + Send + Sync {
-    /// Tells a topic.
+    /// Publishes a message to a topic.
     fn publish(&self, wanted: Publish) -> impl Future<Output = Result<(), CallError>> + Send;
 }

@@ -5,17 +5,17 @@ use std::future::Future;
 
 use super::CallError;
 
-/// GetProducts.
+/// The parameters of GetProducts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GetProducts {
-    /// Service code.
+    /// The code of the service whose prices are wanted.
     pub service: &'static str,
-    /// Fields and the values that they have.
+    /// Names of fields, and the values that they must have.
     pub filters: Vec<(&'static str, String)>,
 }
 
-/// The price list, as the control plane uses it.
+/// The calls to the price list that the control plane makes.
 pub trait Pricing: Debug + Send + Sync {
-    /// Products, each a JSON document.
+    /// Returns products, each as a JSON document.
     fn get_products(&self, wanted: GetProducts) -> impl Future<Output = Result<Vec<String>, CallError>> + Send;
 }

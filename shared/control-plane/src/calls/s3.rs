@@ -6,47 +6,47 @@ use std::future::Future;
 
 use super::CallError;
 
-/// The code of a refusal where the object, or the version of it, is gone, or a delete marker is in its place.
+/// The code of the refusal if the object or its version does not exist, or has a delete marker.
 pub const NO_SUCH_KEY: &str = "NoSuchKey";
 
-/// GetObject.
+/// The parameters of GetObject.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GetObject {
     /// Bucket name.
     pub bucket: String,
     /// Key.
     pub key: String,
-    /// Of a versioned bucket; the newest version where it is absent.
+    /// The version in a versioned bucket. The newest version is read where it is absent.
     pub version: Option<String>,
-    /// `bytes=…`, for a part of it.
+    /// `bytes=…` for a part of the object.
     pub range: Option<String>,
 }
 
 impl GetObject {
-    /// All of an object.
+    /// Requests a whole object.
     pub fn of(bucket: impl Into<String>, key: impl Into<String>) -> Self {
         Self { bucket: bucket.into(), key: key.into(), version: None, range: None }
     }
 }
 
-/// An object whose bytes are on their way.
+/// An object whose bytes have not been read yet.
 #[derive(Debug)]
 pub struct Object<B> {
-    /// Bytes.
+    /// Number of bytes.
     pub length: u64,
-    /// What its writer says of it.
+    /// The metadata that its writer has set.
     pub metadata: BTreeMap<String, String>,
-    /// The bytes.
+    /// The bytes, to be read.
     pub body: B,
 }
 
-/// Bytes on their way.
+/// The bytes of an object, to be read.
 pub trait Body: Send {
-    /// Takes them all in.
+    /// Reads all bytes.
     fn bytes(self) -> impl Future<Output = Result<Vec<u8>, CallError>> + Send;
 }
 
-/// Where an object is put, and what it is.
+/// Where an object is put, and its type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// Bucket name.
@@ -57,30 +57,30 @@ pub struct Place {
     pub content_type: &'static str,
 }
 
-/// A part of an object that is put in parts.
+/// One part of a multipart upload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// From 1.
+    /// The part's number, from 1.
     pub number: i32,
-    /// S3's word for its bytes.
+    /// S3's ETag of the part.
     pub etag: Option<String>,
 }
 
-/// S3, as the control plane uses it.
+/// The calls to S3 that the control plane makes.
 pub trait S3: Debug + Send + Sync {
-    /// Bytes on their way.
+    /// The bytes of an object that is read.
     type Body: Body;
 
-    /// Gets an object, or a part of it.
+    /// Gets an object, or a part of one.
     fn get_object(&self, wanted: GetObject) -> impl Future<Output = Result<Object<Self::Body>, CallError>> + Send;
 
     /// Puts an object.
     fn put_object(&self, place: Place, body: Vec<u8>) -> impl Future<Output = Result<(), CallError>> + Send;
 
-    /// Begins an object that is put in parts: the id of the upload.
+    /// Begins a multipart upload, and returns its id.
     fn create_multipart_upload(&self, place: Place) -> impl Future<Output = Result<String, CallError>> + Send;
 
-    /// Puts a part.
+    /// Uploads one part.
     fn upload_part(
         &self,
         place: &Place,
@@ -89,7 +89,7 @@ pub trait S3: Debug + Send + Sync {
         body: Vec<u8>,
     ) -> impl Future<Output = Result<Part, CallError>> + Send;
 
-    /// Makes an object of its parts.
+    /// Completes a multipart upload from its parts.
     fn complete_multipart_upload(
         &self,
         place: Place,

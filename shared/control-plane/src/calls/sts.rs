@@ -6,7 +6,7 @@ use std::future::Future;
 use super::{CallError, Tag};
 use spotsweep_protocol::claim::Access;
 
-/// AssumeRole.
+/// The parameters of AssumeRole.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AssumeRole {
     /// ARN of the role.
@@ -17,8 +17,8 @@ pub struct AssumeRole {
     pub tags: Vec<Tag>,
 }
 
-/// STS, as the control plane uses it.
+/// The calls to STS that the control plane makes.
 pub trait Sts: Debug + Send + Sync {
-    /// Credentials of a role.
+    /// Returns credentials of a role.
     fn assume_role(&self, wanted: AssumeRole) -> impl Future<Output = Result<Access, CallError>> + Send;
 }

@@ -1,12 +1,12 @@
-//! Time for a command to wait in.
+//! How a command waits.
 
 use std::fmt::Debug;
 use std::future::Future;
 use std::time::Duration;
 
-/// Waits. No command reads a clock.
+/// Waits for a command, so that no command reads a clock.
 pub trait Wait: Debug + Send + Sync {
-    /// Waits for so long. Answers whether there was time: an invocation that has to end sooner does not wait.
+    /// Waits for this time, and returns whether it has waited. An invocation that has to end sooner does not wait.
     fn wait(&self, time: Duration) -> impl Future<Output = bool> + Send;
 }
 

@@ -1,4 +1,4 @@
-//! Batch's own account of its jobs: tracks trials, and settles the sweep when every part has ended.
+//! Batch's state of jobs: observes trials, and settles the sweep when every part has ended.
 
 use super::sweep_upload::settle;
 use super::{Context, Decision, early_stop, resubmission, sweep_settled, workspace};
@@ -12,10 +12,10 @@ use spotsweep_records::sweep::{Plan, Stage, Sweep};
 use spotsweep_records::trial::{JobStatus, MAX_FALSE_STARTS, Observation, Trial};
 use spotsweep_records::workspace::{Fact, Workspace};
 
-/// `polled`: Batch was asked, and has not sent an event by itself.
+/// Decides an observation of a trial's job. `polled` is whether DescribeJobs gave it rather than an event.
 pub(super) fn trial(view: &View, job: &TrialJob, polled: bool, context: Context<'_>) -> Decision {
     let decision = observe(view, job, polled, context);
-    // A single trial's plain job is its own part: there is no parent to tell that it has ended.
+    // The plain job of a single trial is its own part, so no parent job reports the part's end.
     let part = job.index / spotsweep_protocol::ids::PART_TRIALS;
     if job.round == 0 && job.seen.job.child.is_none() && job.seen.status.is_terminal() {
         let (sweep, parent) = (job.sweep.clone(), job.seen.job.parent.clone());
@@ -41,14 +41,15 @@ fn observe(view: &View, job: &TrialJob, polled: bool, context: Context<'_>) -> D
         return Decision::ignore(format!("job {} is not the trial's, {known} is", seen.job));
     }
     if job.round > held.map_or(0, |held| held.record.round) {
-        // A round is committed before it is submitted.
+        // A round is committed before it is submitted, so this job belongs to no round of the trial.
         return Decision::ignore(format!(
             "the trial has no round {}: {} is a job of another submission",
             job.round, seen.job
         ));
     }
     if seen.ended.is_empty() && seen.status < JobStatus::Starting {
-        // That is what a trial without a row is: a 10 000-trial sweep does not write 10 000 rows to wait.
+        // A trial without a row is waiting too, so that a sweep of 10 000 trials does not write 10 000 rows when it is
+        // submitted.
         return Decision::ignore("waiting for capacity");
     }
     let mut trial = match held {
@@ -72,7 +73,7 @@ fn observe(view: &View, job: &TrialJob, polled: bool, context: Context<'_>) -> D
     let before = held.map(|held| &held.record);
     if before != Some(&trial) {
         let what = format!("{:?} after {} ended attempts", trial.status, trial.ended);
-        // A figure counts from the start of its container on, of which this may be the first report.
+        // Metrics count only after Batch has reported the container's start, which this observation may be.
         let target = sweep_settled::look((sweep, plan), before, &trial);
         let decision = workspace::changed(sweep, before, trial, what, context);
         let decision = decision.then_all(calls).then_all(locate);
@@ -82,7 +83,8 @@ fn observe(view: &View, job: &TrialJob, polled: bool, context: Context<'_>) -> D
     if let Some(due) = workspace::due(&trial, context).filter(|_| polled) {
         let is_overdue = held.is_some_and(|held| held.is_overdue(context.now));
         let find = (trial.resubmitting && is_overdue).then(|| resubmission::find(sweep, plan, &trial));
-        // A settling sweep asks Batch, too. Only `reconcile` may ask about an instance, and it has to find the trial overdue.
+        // A settling sweep asks Batch too. The due time stays for a silent trial, because only `reconcile` may look up
+        // an instance, and it must find the trial overdue.
         let is_silent = trial.silent_since(context.now).is_some();
         let due = held.filter(|_| is_silent).and_then(|held| held.due).unwrap_or(due);
         let decision = Decision::advance("unchanged, Batch was asked").trial(trial, Some(due));
@@ -96,8 +98,8 @@ fn observe(view: &View, job: &TrialJob, polled: bool, context: Context<'_>) -> D
     }
 }
 
-/// Ends a job whose container does not start, time after time: Batch would go on to ten attempts. Batch's next event of
-/// it, of which there is one for each attempt, says so again where the call has failed.
+/// Terminates a job whose container does not start repeatedly, because Batch would make up to ten attempts. If the call
+/// fails, Batch's event about the next attempt leads to it again.
 fn give_up(trial: &Trial) -> Option<Command> {
     let starts = trial.false_starts();
     let is_due = starts >= MAX_FALSE_STARTS && !trial.is_over() && !trial.resubmitting;
@@ -108,7 +110,7 @@ fn give_up(trial: &Trial) -> Option<Command> {
     })
 }
 
-/// The job that a trial has in a round, as far as it is known.
+/// Returns the job that a trial has in a round, if it is known.
 fn job_of(plan: &Plan, held: Option<&Versioned<Trial>>, job: &TrialJob) -> Option<JobId> {
     if job.round == 0 {
         return plan.job_of(job.index);
@@ -118,7 +120,8 @@ fn job_of(plan: &Plan, held: Option<&Versioned<Trial>>, job: &TrialJob) -> Optio
         .map(|trial| trial.job.clone())
 }
 
-/// Asks where an attempt is placed, once Batch knows: the workspace moves while the image is pulled.
+/// Looks up where an attempt is placed, once Batch shows the container instance. So the workspace is moved while the
+/// image is pulled.
 fn locate(trial: &Trial, plan: &Plan, seen: &Observation) -> Vec<Command> {
     let attempt = trial.ended.saturating_add(1);
     let known = trial.workspace.as_ref().and_then(|workspace| workspace.wanted.as_ref());
@@ -165,8 +168,8 @@ pub(super) fn part(view: &View, job: &PartJob, context: Context<'_>) -> Decision
     }
 }
 
-/// Batch keeps terminal jobs for at least seven days (fact 19): a job that it does not know has
-/// ended, and how can't be learnt any more.
+/// Fails the trial of a job that Batch does not know. Batch keeps terminal jobs for at least seven days (fact 19), so
+/// the job has ended, and it can no longer be found out how.
 pub(super) fn unknown(view: &View, job: &DescribedJob, context: Context<'_>) -> Decision {
     let Some(index) = job.index else {
         return lost_part(view, job);

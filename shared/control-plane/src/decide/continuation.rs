@@ -1,13 +1,14 @@
-//! Sweeps that go on from what is kept of other trials (`spotsweep retry --continue`): those snapshots must be there for
-//! as long as such a sweep is open.
+//! Sweeps that continue from kept snapshots of other trials (`spotsweep retry --continue`). The snapshots must exist
+//! for as long as such a sweep is open.
 //!
-//! Before its first submission the sweep is `Keeping`: each trial of which it names a snapshot notes that in its record,
-//! one after the other. An invocation of `sweep-upload` does a page of them, commits how far this is, and puts the event on
-//! the bus that starts the next one. `reconcile` puts it there again where an invocation has died. Nothing is submitted
-//! before all is noted; where something is deleted already, the file is rejected.
+//! Before its first submission the sweep is `Keeping`: each trial whose snapshot it names notes the sweep in its
+//! record, one after the other. One invocation of `sweep-upload` handles a page of them, commits how far it is, and
+//! puts the event on the bus that starts the next invocation. `reconcile` puts that event again if an invocation has
+//! been killed. Nothing is submitted before all trials have noted the sweep. If a snapshot is deleted already, the file
+//! is rejected.
 //!
-//! When the time of what is kept has passed, each sweep that is noted is looked up before anything is deleted. Both are
-//! commits on the trial's unchanged record, so whichever comes first, the other one sees it.
+//! When the time of a kept snapshot has passed, each noted sweep is looked up before the snapshot is deleted. Both
+//! steps are commits on the trial's unchanged record, so the later one always sees the earlier one.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -21,10 +22,10 @@ use spotsweep_records::sweep::continuation::Continuation;
 use spotsweep_records::sweep::{Stage, Sweep};
 use spotsweep_records::workspace::{Fact, TrialRef};
 
-/// How long what is kept outlives a look at an open sweep that names it.
+/// How much longer a snapshot is kept when an open sweep still needs it.
 const RENEWED: SignedDuration = SignedDuration::from_hours(24);
 
-/// The page that is next is to be read. An event that comes twice reads it twice, and one of both commits what follows.
+/// Reads the next page. If the event comes twice, the page is read twice, and only one of the invocations can commit.
 pub(super) fn next_page(view: &View) -> Decision {
     match view.sweep.as_ref().map(|held| (&held.record, &held.record.stage)) {
         Some((sweep, Stage::Keeping { next })) => {
@@ -44,7 +45,7 @@ pub(super) fn page_read(view: &View, of: &Continuation) -> Decision {
     })
 }
 
-/// The trial that a snapshot is of is to note it. A person's own snapshot is of none.
+/// Passes the page to the trial of its next snapshot. A snapshot of a person belongs to no trial.
 pub(super) fn referred(view: &View, of: &Continuation) -> Decision {
     let snapshot = of.next().unwrap_or_default();
     match view.referring.last() {
@@ -54,7 +55,7 @@ pub(super) fn referred(view: &View, of: &Continuation) -> Decision {
     }
 }
 
-/// The trial notes the sweep, unless the snapshot is about to be deleted, or is deleted.
+/// Notes the sweep in the trial's record, unless the snapshot is deleted or about to be.
 pub(super) fn note(view: &View, of: &Continuation, context: Context<'_>) -> Decision {
     let kept = view.trial.as_ref().and_then(|held| held.record.workspace.as_ref()?.kept()?.snapshot);
     let Some((snapshot, of_trial)) = of.next().zip(view.trial.as_ref()).filter(|(next, _)| kept == Some(*next)) else {
@@ -67,12 +68,12 @@ pub(super) fn note(view: &View, of: &Continuation, context: Context<'_>) -> Deci
         .next(Followup::Continues(of.with_next()))
 }
 
-/// All of a page is noted.
+/// Goes to the next page, once all trials of this one have noted the sweep.
 pub(super) fn noted(view: &View, of: &Continuation, context: Context<'_>) -> Decision {
     keeping(view, of, |sweep| keep(sweep.clone(), of.after(), context))
 }
 
-/// What the sweep goes on from was deleted between its check and now.
+/// Rejects the file, because a snapshot was deleted after the check.
 pub(super) fn not_kept(view: &View, of: &Continuation) -> Decision {
     keeping(view, of, |sweep| {
         let snapshot = of.next().unwrap_or_default();
@@ -82,7 +83,7 @@ pub(super) fn not_kept(view: &View, of: &Continuation) -> Decision {
     })
 }
 
-/// What only a sweep does that keeps this very page.
+/// Runs a decision only if the sweep keeps this very page.
 fn keeping(view: &View, of: &Continuation, then: impl FnOnce(&Sweep) -> Decision) -> Decision {
     match &view.sweep {
         Some(Versioned { record: sweep, .. }) if sweep.stage == (Stage::Keeping { next: of.first }) => then(sweep),
@@ -91,7 +92,7 @@ fn keeping(view: &View, of: &Continuation, then: impl FnOnce(&Sweep) -> Decision
     }
 }
 
-/// Whether a sweep still needs what is kept of a trial.
+/// Decides whether a sweep still needs what is kept of a trial.
 pub(super) fn looked_up(view: &View, (trial, by): (&TrialRef, &SweepId), context: Context<'_>) -> Decision {
     let is_open = |sweep: &Sweep| !matches!(sweep.stage, Stage::Settled | Stage::Rejected);
     let tell = |fact| Followup::Workspace(trial.clone(), fact);

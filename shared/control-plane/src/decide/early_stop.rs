@@ -1,7 +1,7 @@
-//! Whether a trial goes on: it is compared with the others when a report reaches a rung, and when it is interrupted.
+//! Early stopping: a trial is compared with the others when a report reaches a rung, and when it is interrupted.
 //!
-//! What it is compared with are the rungs of the other trials, which the store keeps in a small row for each. A decision
-//! follows from them and from the trial's record alone, in whatever order they came.
+//! The store keeps the rungs of each trial in a small row. A decision depends only on these rows and on the trial's own
+//! record, in whatever order they were written.
 
 use super::{Context, Decision, workspace};
 use crate::command::Command;
@@ -14,7 +14,7 @@ use spotsweep_records::sweep::{Plan, Sweep};
 use spotsweep_records::trial::{JobStatus, Observation, Trial};
 use spotsweep_records::workspace::Fact;
 
-/// Whether a request has to be decided with the other trials' rungs in view: it reaches a rung, or it comes between an
+/// Whether a request needs the other trials' rungs in the view, because it reaches a rung or comes between an
 /// interruption and the next attempt.
 pub(super) fn needs_peers(plan: &Plan, held: Option<&Trial>, request: &TrialRequest) -> bool {
     let (Some((by, _)), Some(trial)) = (plan.comparison(), held) else { return false };
@@ -33,12 +33,12 @@ pub(super) fn needs_peers(plan: &Plan, held: Option<&Trial>, request: &TrialRequ
     }
 }
 
-/// Compares the trial, if the view has the other trials' rungs. What came of it, for the trial's history.
+/// Compares the trial, if the view has the other trials' rungs. Returns the result for the trial's history.
 pub(super) fn compare(view: &View, plan: &Plan, trial: &mut Trial, is_interrupted: bool) -> Option<String> {
     let ((by, metric), peers) = (plan.comparison()?, view.peers.as_ref()?);
     let index = trial.index;
     let set = |index: u32| plan.repeats.as_ref().map(|repeats| repeats.set_of(index.into()));
-    // A set is never compared with itself.
+    // A trial is not compared with trials of its own set.
     let is_other = |other: u32| other != index && (plan.repeats.is_none() || set(other) != set(index));
     let others = peers.iter().filter(|(other, _)| is_other(**other));
     let others: Vec<Curve> = others.map(|(_, peer)| metric.costs(&peer.rungs)).collect();
@@ -54,8 +54,8 @@ pub(super) fn compare(view: &View, plan: &Plan, trial: &mut Trial, is_interrupte
     trial.stopped.map(|stop| format!("is {stop}")).or_else(goes_on)
 }
 
-/// What follows where Batch is about to start an interrupted trial again: no attempt of one that is stopped early is to
-/// start, and one that the others have passed is stopped.
+/// Returns the followup if Batch is about to start an interrupted trial again. It terminates a trial that is stopped
+/// early, and compares the others.
 pub(super) fn followup(plan: &Plan, trial: &Trial, seen: &Observation) -> Option<Followup> {
     let waits = !trial.is_over() && !trial.resubmitting && seen.status < JobStatus::Starting;
     let was_interrupted = trial.attempts.get(&trial.ended).is_some_and(|last| last.was_interrupted());
@@ -63,7 +63,7 @@ pub(super) fn followup(plan: &Plan, trial: &Trial, seen: &Observation) -> Option
     (waits && was_interrupted && is_compared).then(|| Followup::Interrupted(trial.of()))
 }
 
-/// The trial was interrupted, and waits for its next attempt.
+/// Compares an interrupted trial that waits for its next attempt, and terminates its job if it is stopped.
 pub(super) fn interrupted(view: &View, context: Context<'_>) -> Decision {
     let (Some(Versioned { record: sweep @ Sweep { plan: Some(plan), .. }, .. }), Some(held)) =
         (&view.sweep, &view.trial)

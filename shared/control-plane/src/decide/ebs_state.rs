@@ -1,11 +1,11 @@
-//! EBS tells of a volume or snapshot: the trial it belongs to goes on.
+//! EBS events about a volume or snapshot, which are passed on to its trial.
 
 use super::{Decision, workspace};
 use crate::event::ResourceChange;
 use crate::store::View;
 use spotsweep_records::workspace::Fact;
 
-pub(super) fn told(view: &View, id: &str, change: &ResourceChange) -> Decision {
+pub(super) fn changed(view: &View, id: &str, change: &ResourceChange) -> Decision {
     let of = id.to_owned();
     let fact = match change {
         ResourceChange::VolumeMade => Fact::VolumeReported { id: of, failure: None },
@@ -13,5 +13,5 @@ pub(super) fn told(view: &View, id: &str, change: &ResourceChange) -> Decision {
         ResourceChange::VolumeDeleted => Fact::Deleted(of),
         ResourceChange::SnapshotEnded(state) => Fact::Snapshot { operation: None, id: of, state: *state },
     };
-    workspace::told(view, id, &fact)
+    workspace::pass_on(view, id, &fact)
 }

@@ -1,4 +1,4 @@
-//! A sweep whose first trials all fail at once is stopped: each further trial would start an instance to fail as they do.
+//! Stops a sweep whose first trials all fail at once, because each further trial would start an instance and fail too.
 
 use jiff::Timestamp;
 
@@ -7,14 +7,14 @@ use spotsweep_records::sweep::instances;
 use spotsweep_records::sweep::{Plan, Sweep};
 use spotsweep_records::trial::{JobStatus, Trial};
 
-/// As many failures end an agent of W&B by default (`WANDB_AGENT_MAX_INITIAL_FAILURES`,
-/// <https://docs.wandb.ai/guides/track/environment-variables>).
+/// The number of failures at once that stop a sweep. After as many, an agent of W&B ends by default
+/// (`WANDB_AGENT_MAX_INITIAL_FAILURES`, <https://docs.wandb.ai/guides/track/environment-variables>).
 const FIRST: usize = 5;
 
-/// Characters of a failure that are quoted.
+/// Most characters of a failure that are quoted.
 const MOST_QUOTED: usize = 300;
 
-/// How a trial has ended that has failed soon after its start, without any metric.
+/// Returns how a trial has ended, if it failed soon after its start without any metric.
 fn failure_at_once(trial: &Trial) -> Option<String> {
     let end = trial.end.as_ref().filter(|_| trial.status == JobStatus::Failed && trial.metrics.is_empty())?;
     instances::failure_at_once(end.exit_code, end.seconds, end.error.as_deref())
@@ -24,14 +24,15 @@ fn has_failed_at_once(trial: &Trial) -> bool {
     failure_at_once(trial).is_some()
 }
 
-/// Whether a change of a trial may be the one by which the sweep is to be stopped.
+/// Whether this change of a trial may be the one that stops the sweep.
 pub(super) fn may_be_due(sweep: &Sweep, plan: &Plan, held: Option<&Trial>, trial: &Trial) -> bool {
     let is_new = has_failed_at_once(trial) && !held.is_some_and(has_failed_at_once);
     is_new && !plan.starts_all && plan.trials as usize > FIRST && !sweep.instances.has_trained()
 }
 
-/// Why the sweep is to be stopped, by all trials that have begun; `None` where it goes on. What began before the fifth
-/// failure has to have failed in the same way: a trial that still runs may show that only some parameters are to blame.
+/// Returns why the sweep has to be stopped, by all trials that have begun; `None` if it continues. All trials that
+/// began before the fifth failure must have failed in the same way. A trial that still runs may show that only some
+/// parameters cause the failure.
 pub(super) fn reason(plan: &Plan, trials: &[Trial]) -> Option<StopReason> {
     let has_trained = |trial: &Trial| !trial.metrics.is_empty() || trial.status == JobStatus::Succeeded;
     if plan.starts_all || plan.trials as usize <= FIRST || trials.iter().any(has_trained) {
@@ -46,7 +47,7 @@ pub(super) fn reason(plan: &Plan, trials: &[Trial]) -> Option<StopReason> {
     let (fifth, _) = failed.get(FIRST - 1)?;
     let has_begun = |trial: &Trial| {
         let starts = trial.attempts.values().map(|attempt| attempt.started_at);
-        // An attempt that has claimed its trial has started before Batch says so.
+        // An attempt can claim its trial before Batch reports its start.
         starts.min().is_some_and(|start| start.is_none_or(|at| at <= *fifth))
     };
     if trials.iter().any(|trial| has_begun(trial) && !has_failed_at_once(trial)) {
@@ -79,7 +80,7 @@ mod tests {
         serde_json::from_value(plan).unwrap()
     }
 
-    /// A trial that began at one second, when it failed, and after how long a training.
+    /// Returns a trial that began at this second, with the second of its failure and the length of its training.
     fn trial(index: u32, began: i64, failed: Option<(i64, f64)>) -> Trial {
         let mut trial = Trial::new(SweepId::derive("b", "k", "v"), index, JobId::from(format!("j:{index}")));
         let mut attempt = Attempt { started_at: Some(at(began)), ..Attempt::default() };

@@ -1,6 +1,6 @@
-//! What only the function of a noun decides: its event, and what no other function asks for. A function is built with the
-//! decisions of its noun, as it is with its services. So no other one has the parser of sweep files, the search or the
-//! report in its binary.
+//! The decisions that only the function of one noun makes: about its event, and about outcomes that no other function
+//! asks for. A function is built with the decisions of its noun and with its services. So the parser of sweep files,
+//! the search and the report are only in the binaries that use them.
 #![expect(clippy::wildcard_enum_match_arm, reason = "the rest is another noun's, or what every function decides")]
 
 use std::fmt::Debug;
@@ -14,13 +14,13 @@ use crate::input::{Followup, Input};
 use crate::outcome::Outcome;
 use crate::store::View;
 
-/// Decides some of the inputs.
+/// A group of inputs that a function can be built to decide.
 pub trait Noun: Debug + Sync {
-    /// Decides an input. `None` where it is another noun's, or every function decides it.
+    /// Decides an input; `None` if another noun or every function decides it.
     fn decide(&self, view: &View, input: &Input, context: Context<'_>) -> Option<Decision>;
 }
 
-/// From a dropped file to its trials. `reconcile` re-drives it, so it is built with this noun, too.
+/// The noun of dropped files, up to their submission. `reconcile` redrives them, so it is built with this noun too.
 #[derive(Debug)]
 pub struct SweepUpload;
 
@@ -45,7 +45,7 @@ impl Noun for SweepUpload {
     }
 }
 
-/// What Batch says of its jobs by itself.
+/// The noun of Batch's events about jobs.
 #[derive(Debug)]
 pub struct BatchJobState;
 
@@ -59,7 +59,7 @@ impl Noun for BatchJobState {
     }
 }
 
-/// What EC2 says of an instance.
+/// The noun of EC2's events about instances.
 #[derive(Debug)]
 pub struct SpotInterruption;
 
@@ -74,20 +74,20 @@ impl Noun for SpotInterruption {
     }
 }
 
-/// What EBS says of a volume or a snapshot.
+/// The noun of EBS's events about volumes and snapshots.
 #[derive(Debug)]
 pub struct EbsState;
 
 impl Noun for EbsState {
     fn decide(&self, view: &View, input: &Input, _context: Context<'_>) -> Option<Decision> {
         Some(match input {
-            Input::Event(Event::ResourceChanged { id, change }) => ebs_state::told(view, id, change),
+            Input::Event(Event::ResourceChanged { id, change }) => ebs_state::changed(view, id, change),
             _other => return None,
         })
     }
 }
 
-/// What an attempt gets, and what its requests change.
+/// The noun of the requests of attempts.
 #[derive(Debug)]
 pub struct TrialClaim;
 
@@ -119,7 +119,7 @@ impl Noun for TrialClaim {
     }
 }
 
-/// The results of a sweep.
+/// The noun of a sweep's results.
 #[derive(Debug)]
 pub struct SweepSettled;
 
@@ -144,7 +144,7 @@ impl Noun for SweepSettled {
     }
 }
 
-/// What is overdue.
+/// The noun of overdue records.
 #[derive(Debug)]
 pub struct Reconcile;
 

@@ -1,4 +1,4 @@
-//! What a sweep file makes of a deployment: the plan, with the deployment's own values where the file has none.
+//! Makes the plan of a sweep from its file, with the deployment's values where the file has none.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use spotsweep_sweep_file::{
     self as sweep_file, ATTEMPTS, Goal, InitializationRate, Rejected, Resources, Start, SweepFile, Warning, Workspace,
 };
 
-/// The plan of a file.
+/// Returns the plan of a file.
 ///
 /// # Errors
-/// What neither the file nor the deployment names.
+/// Returns a problem for each value that neither the file nor the deployment has.
 pub(super) fn plan(file: SweepFile, context: Context<'_>) -> Result<Prepared, Rejected> {
     let mut problems = Vec::new();
     let settings = &file.settings;
@@ -37,7 +37,7 @@ pub(super) fn plan(file: SweepFile, context: Context<'_>) -> Result<Prepared, Re
         definition,
         attempts: settings.attempts.unwrap_or(ATTEMPTS),
         timeout_seconds: settings.timeout_seconds,
-        // Of the job definition where the file does not say.
+        // The job definition's number is set when it is looked up.
         gpus: 0,
         stalls: stall::rule(settings.stalled),
         command: settings.command.clone(),
@@ -72,14 +72,14 @@ pub(super) fn plan(file: SweepFile, context: Context<'_>) -> Result<Prepared, Re
     }
 }
 
-/// Those of the file, and what it cannot know: that this deployment gives trials no workspace.
+/// Returns the file's warnings. A warning that depends on whether this deployment gives trials a workspace is added.
 fn warnings(file: &SweepFile, context: Context<'_>) -> Box<[Warning]> {
     let has_none = file.settings.workspace.is_none() && context.settings.workspace_gib == 0;
     let long = file.long_without_checkpoints().filter(|_| has_none);
     file.warnings.iter().cloned().chain(long).collect()
 }
 
-/// The volumes of a sweep; a volume or snapshot that the file names is looked up with the target.
+/// Returns the plan of the workspaces. A volume or snapshot that the file names is looked up by CheckTarget.
 fn workspace(wanted: Option<&Workspace>, context: Context<'_>) -> Option<WorkspacePlan> {
     let size = context.settings.workspace_gib;
     let plan = |size_gib: Option<u32>, origin, rate: Option<InitializationRate>, keep| {
@@ -99,7 +99,7 @@ fn workspace(wanted: Option<&Workspace>, context: Context<'_>) -> Option<Workspa
             };
             plan(*size_gib, origin, *initialization_rate, kept(*keep))
         }
-        // It stays anyway.
+        // An adopted volume is never deleted, so there is nothing to keep.
         Some(Workspace::Adopted { volume, initialization_rate }) => {
             let (volume, zone, name) = (volume.clone(), String::new(), String::new());
             plan(None, Origin::Adopted { volume, zone, name }, *initialization_rate, Keep::default())
@@ -118,7 +118,7 @@ fn ranking(metric: &sweep_file::MetricGoal) -> Ranking {
     Ranking { name: metric.name.clone(), maximize: metric.goal == Goal::Maximize, over: metric.over }
 }
 
-/// The file's wishes in Batch's words: `resourceRequirements`, memory in MiB.
+/// Returns the file's resources as Batch's `resourceRequirements`, with the memory in MiB.
 fn requirements(wanted: Resources) -> BTreeMap<String, String> {
     [("VCPU", wanted.vcpus), ("MEMORY", wanted.memory_mib), ("GPU", wanted.gpus)]
         .into_iter()

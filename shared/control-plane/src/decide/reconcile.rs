@@ -1,4 +1,4 @@
-//! Re-drives whatever an event did not: lost events, functions that died, calls that failed.
+//! Redrives what is overdue because of lost events, killed functions or failed calls.
 
 use super::sweep_upload::{first_command, give_up, last_failure, refused, withdraw, write_plan};
 use super::{Context, Decision};
@@ -12,8 +12,8 @@ use spotsweep_records::sweep::notification::{Kind, Notification};
 use spotsweep_records::sweep::{Stage, Sweep};
 use spotsweep_records::workspace::TrialRef;
 
-/// Re-drives after which a file that still cannot be read, or not be submitted, is answered with that: with waits that
-/// double up to a quarter of an hour, about eight hours after it was dropped.
+/// Number of redrives after which a file that still cannot be read or submitted is rejected. With waits that double up
+/// to a quarter of an hour, that is about eight hours after it was dropped.
 const MAX_TRIES: u32 = 34;
 
 pub(super) fn due(view: &View) -> Decision {
@@ -32,7 +32,7 @@ pub(super) fn due(view: &View) -> Decision {
     if jobs.is_empty() { decision } else { decision.then(Command::DescribeJobs(jobs)) }
 }
 
-/// Takes the lease first, then repeats what the stage implies.
+/// Takes the lease, and then repeats what the stage implies.
 pub(super) fn overdue(view: &View, context: Context<'_>) -> Decision {
     let Some(held) = &view.sweep else {
         return Decision::ignore("no such sweep here");
@@ -57,13 +57,14 @@ pub(super) fn overdue(view: &View, context: Context<'_>) -> Decision {
     Decision::advance(what).sweep(sweep, due).then_all(commands)
 }
 
-/// The lease, doubled with every re-drive of the same stage: no retry is unbounded.
+/// Returns the wait until the next redrive: the lease, doubled with every redrive of the same stage. So no retry is
+/// unbounded in rate.
 fn backoff(sweep: &Sweep, context: Context<'_>) -> std::time::Duration {
     let lease = context.settings.lease;
     lease.saturating_mul(2_u32.saturating_pow(sweep.redriven)).min(LONGEST_BACKOFF.max(lease))
 }
 
-/// What a stage implies, in its repeatable form: the state is the outbox.
+/// Returns the commands that a stage implies, in their repeatable form, because the state is the outbox.
 fn pending(sweep: &Sweep) -> Vec<Command> {
     let announce = |kind| Command::Notify(Notification::internal(sweep, kind));
     match (&sweep.stage, &sweep.plan) {

@@ -1,7 +1,7 @@
-//! A trial that is interrupted more often than Batch starts one job goes on as a job of its own.
+//! Submits an interrupted trial as a job of its own, once Batch has made all attempts that one job can have.
 //!
-//! The same way as a part is submitted (see `sweep_upload.rs`): the wish is committed first, with a lease; only the
-//! invocation that committed it submits; whoever takes over looks the job up by its name.
+//! The trial is submitted like a part (see `sweep_upload.rs`). The round is committed first, with a lease, and only the
+//! invocation that committed it submits. An invocation that takes over looks the job up by its name.
 
 use super::{Context, Decision, submission, workspace};
 use crate::command::Command;
@@ -12,13 +12,13 @@ use spotsweep_protocol::words::counted;
 use spotsweep_records::sweep::{Plan, Sweep};
 use spotsweep_records::trial::{JobStatus, Observation, Trial};
 
-/// Whether another round is due.
+/// Whether the trial has to be submitted again.
 pub(super) fn is_due(trial: &Trial, seen: &Observation, sweep: &Sweep, plan: &Plan) -> bool {
     let goes_on = trial.is_worn_out() && !seen.was_stopped && trial.tried() < usize::from(plan.attempts);
     goes_on && sweep.stopped.is_none() && trial.stopped.is_none() && trial.cancelled_by().is_none()
 }
 
-/// Enters the next round; the trial is open again.
+/// Enters the next round, which opens the trial again.
 pub(super) fn enter(trial: &mut Trial) {
     trial.round += 1;
     trial.resubmitting = true;
@@ -26,13 +26,13 @@ pub(super) fn enter(trial: &mut Trial) {
     trial.reason = None;
 }
 
-/// The submission of the trial's round.
+/// Returns the submission of the trial's round.
 pub(super) fn submit(sweep: &Sweep, trial: &Trial, context: Context<'_>) -> Option<Command> {
     let tried = u32::try_from(trial.tried()).unwrap_or(u32::MAX);
     submission::of(sweep, run(trial), tried, context).map(Command::SubmitPart)
 }
 
-/// The same in its repeatable form.
+/// Returns the repeatable form of the submission.
 pub(super) fn find(sweep: &Sweep, plan: &Plan, trial: &Trial) -> Command {
     Command::FindPart { name: JobName { sweep: sweep.id.clone(), run: run(trial) }, queue: plan.queue.clone() }
 }

@@ -1,4 +1,4 @@
-//! For tests: one trial, its attempts, and what is decided of their requests.
+//! For tests: one trial with its attempts, and the decisions about their requests.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -23,11 +23,11 @@ use spotsweep_records::sweep::Sweep;
 use spotsweep_records::sweep::notification::Notification;
 use spotsweep_records::trial::Trial;
 
-/// Those of all functions.
+/// The nouns of all functions.
 pub(super) const NOUNS: &[&dyn Noun] =
     &[&SweepUpload, &BatchJobState, &SpotInterruption, &EbsState, &TrialClaim, &SweepSettled, &Reconcile];
 
-/// When a scene begins.
+/// The time at which a scene begins.
 pub(super) const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
 /// One trial of a sweep with `stalled: 30m`, and the reports of its attempts.
@@ -63,7 +63,7 @@ impl Scene {
         &mut self.view.trial.as_mut().unwrap().record
     }
 
-    /// Decides, and commits what is decided.
+    /// Decides an input, and commits the decision.
     pub(super) fn take(&mut self, input: impl Into<Input>) -> Decision {
         let decision = decide(NOUNS, &self.view, &input.into(), &self.settings, self.now);
         if let Some(Record::Trial(trial)) = decision.change.as_ref().map(|change| &change.record) {
@@ -78,7 +78,7 @@ impl Scene {
         TrialRequest { sweep, index: 0, job: JobId::from("j".to_owned()), attempt: self.attempt, token, secret, ask }
     }
 
-    /// The next attempt claims the trial; the rule that it gets.
+    /// Claims the trial for the next attempt, and returns the rule of stalls that it gets.
     pub(super) fn claims(&mut self) -> StallRule {
         self.attempt += 1;
         let request = self.request(Ask::Claim(Default::default()));
@@ -91,7 +91,7 @@ impl Scene {
         }
     }
 
-    /// The notification that a report leads to.
+    /// Sends a report, and returns the notification that follows.
     pub(super) fn reports(&mut self, stalled_seconds: Option<u64>, ended: Option<Ending>) -> Option<Notification> {
         self.sequence += 1;
         let (sequence, metrics, rungs) = (self.sequence, BTreeMap::new(), Vec::new());
@@ -102,7 +102,7 @@ impl Scene {
         decision.commands.into_iter().find_map(notification)
     }
 
-    /// The attempt has ended with this code, as Batch reports it.
+    /// Ends the attempt with this exit code, as Batch reports it.
     pub(super) fn ends(&mut self, exit_code: i32) {
         let attempt = self.attempt;
         let trial = self.trial();

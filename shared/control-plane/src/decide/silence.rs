@@ -1,6 +1,7 @@
-//! A runner that does not report while AWS Batch shows its attempt as running. A missing report proves nothing, so ECS and
-//! EC2 are asked about the instance. People are notified first, then the trial's record has what they say, and then an
-//! instance is ended that is dead by both. Batch's event of that is an interruption like any other.
+//! A runner that does not report although AWS Batch shows its attempt as running. A missing report proves nothing, so
+//! ECS and EC2 are asked about the instance. First people are notified, then the silence is noted in the trial's
+//! record, and then the instance is terminated if both services report it dead. Batch's event about that is the same as
+//! for any other interruption.
 
 use super::{Context, Decision, workspace};
 use crate::command::Command;
@@ -9,7 +10,7 @@ use spotsweep_records::sweep::Sweep;
 use spotsweep_records::sweep::notification::{Notification, SilentAttempt};
 use spotsweep_records::trial::{Host, Silence, Trial, is_dead};
 
-/// Batch has just been asked: does the trial's attempt run without reports?
+/// Decides about an overdue trial after Batch was asked: looks up its instance if its attempt runs without reports.
 pub(super) fn overdue(view: &View, context: Context<'_>) -> Decision {
     match records(view).and_then(|(_, trial)| Some((trial, trial.silent_since(context.now)?))) {
         Some((trial, since)) => {
@@ -20,7 +21,7 @@ pub(super) fn overdue(view: &View, context: Context<'_>) -> Decision {
     }
 }
 
-/// ECS and EC2 have answered; nothing, where Batch does not show the attempt on an instance (any more).
+/// Decides about the answers of ECS and EC2. `host` is absent if Batch does not show the attempt on an instance.
 pub(super) fn checked(view: &View, attempt: u32, host: Option<&Host>, context: Context<'_>) -> Decision {
     let Some((sweep, held)) = records(view) else { return Decision::ignore("no such trial here") };
     let Some(since) = since(held, attempt, context) else {
@@ -50,7 +51,7 @@ pub(super) fn checked(view: &View, attempt: u32, host: Option<&Host>, context: C
     workspace::changed(sweep, Some(held), trial, what, context).then_all(end)
 }
 
-/// People are notified. An instance that is dead is asked about once more before it is ended.
+/// Notes the silence, once people are notified. A dead instance is looked up once more before it is terminated.
 pub(super) fn announced(view: &View, of: &SilentAttempt, context: Context<'_>) -> Decision {
     let Some((sweep, held)) = records(view) else { return Decision::ignore("no such trial here") };
     if since(held, of.attempt, context) != Some(of.since) {
@@ -64,7 +65,7 @@ pub(super) fn announced(view: &View, of: &SilentAttempt, context: Context<'_>) -
     workspace::changed(sweep, Some(held), trial, what, context).then_all(again.into_iter().collect())
 }
 
-/// EC2 ends the instance, or refuses that.
+/// Notes that EC2 terminates the instance, or why it refuses to.
 pub(super) fn ended(view: &View, attempt: u32, refusal: Option<&str>, context: Context<'_>) -> Decision {
     let Some((sweep, held)) = records(view) else { return Decision::ignore("no such trial here") };
     let Some(known) = held.known_silence(attempt).filter(|known| known.refusal.as_deref() != refusal) else {
@@ -81,7 +82,7 @@ fn records(view: &View) -> Option<(&Sweep, &Trial)> {
     Some((sweep, trial))
 }
 
-/// The last report of the attempt, if it is the one that runs without reports.
+/// Returns the last report of the attempt, if the attempt runs without reports.
 fn since(trial: &Trial, attempt: u32, context: Context<'_>) -> Option<jiff::Timestamp> {
     trial.silent_since(context.now).filter(|_| trial.claimed_by == Some(attempt))
 }

@@ -1,4 +1,4 @@
-//! A training that shows no sign of life: people are notified first, then the trial's record has it.
+//! A stalled training: people are notified first, and then the stall is noted in the trial's record.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -12,7 +12,7 @@ use spotsweep_records::sweep::{Plan, Sweep};
 use spotsweep_records::trial::{Stall, Trial};
 use spotsweep_sweep_file::Stalled;
 
-/// What the sweep file wants.
+/// Returns the rule of the sweep file, or the default.
 pub(super) fn rule(wanted: Option<Stalled>) -> StallRule {
     match wanted {
         None => StallRule::default(),
@@ -24,7 +24,7 @@ pub(super) fn rule(wanted: Option<Stalled>) -> StallRule {
     }
 }
 
-/// The notification of a stall that a runner reports; none where people know of it.
+/// Returns the notification of a stall that a runner reports; `None` if people have been notified of it.
 pub(super) fn notify(
     (sweep, plan): (&Sweep, &Plan),
     trial: &Trial,
@@ -42,7 +42,7 @@ pub(super) fn notify(
     Some(Command::Notify(Notification::stalled(sweep, of, seconds, rule)))
 }
 
-/// People are notified. If a newer report has come since then, it says whether the stall lasts.
+/// Notes the stall, once people are notified. If a newer report has come, that one decides whether the stall lasts.
 pub(super) fn announced(view: &View, of: &StalledAttempt, context: Context<'_>) -> Decision {
     let (Some(Versioned { record: sweep, .. }), Some(Versioned { record: held, .. })) = (&view.sweep, &view.trial)
     else {

@@ -1,4 +1,4 @@
-//! What is submitted to Batch.
+//! The submission of a part or of a single trial to Batch.
 
 use super::Context;
 use crate::command::Submission;
@@ -8,7 +8,7 @@ use spotsweep_records::sweep::Sweep;
 use spotsweep_records::trial::JOB_ATTEMPTS;
 use spotsweep_records::workspace::SWEEP_TAG;
 
-/// Of a part, or of one trial again that has `tried` attempts behind it.
+/// Returns the submission of a part, or of one trial again after `tried` attempts.
 pub(super) fn of(sweep: &Sweep, run: Run, tried: u32, context: Context<'_>) -> Option<Submission> {
     let plan = sweep.plan.as_ref()?;
     let name = JobName { sweep: sweep.id.clone(), run };
@@ -17,7 +17,7 @@ pub(super) fn of(sweep: &Sweep, run: Run, tried: u32, context: Context<'_>) -> O
         Run::Again { .. } => 1,
     };
     let earlier = name.round().saturating_mul(JOB_ATTEMPTS);
-    // A round can end before its tenth attempt: its numbers say less than the attempts that there were.
+    // A round can end before its tenth attempt, so the round's number does not give the number of attempts.
     let attempts = u32::from(plan.attempts).saturating_sub(tried).clamp(1, JOB_ATTEMPTS);
     let variable = |name: &str, value: String| (name.to_owned(), value);
     let mut environment = vec![

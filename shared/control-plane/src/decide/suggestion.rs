@@ -1,9 +1,9 @@
-//! The parameters of a trial, where the sweep has them suggested one by one: made when its first attempt claims it, from
-//! what the other trials have reported, and committed with its record. A repeated claim finds the same ones.
+//! The suggested parameters of a trial. They are chosen when its first attempt claims it, from what the other trials
+//! have reported, and are committed with its record. A repeated claim gets the same ones.
 //!
-//! Nothing is locked. Trials that others run count as pending. Two claims at the same moment do not know of each other:
-//! their candidates differ by the trials' indexes. In a space with countable points they could still meet, so such a
-//! point is reserved with the commit.
+//! Nothing is locked. Trials that run count as pending. Two concurrent claims do not know of each other, but their
+//! candidates differ, because they depend on the trials' indexes. In a space of countable points both could still
+//! choose the same one, so such a point is reserved with the commit.
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -20,7 +20,7 @@ use spotsweep_records::trial::{Suggested, Trial};
 use spotsweep_search::space::Dimension;
 use spotsweep_sweep_file::Search;
 
-/// The space is read: suggests the trial's parameters.
+/// Suggests the trial's parameters, once the space is read.
 pub(super) fn space_read(view: &View, request: &TrialRequest, search: &Search, context: Context<'_>) -> Decision {
     let held = view.trial.as_ref().map(|held| &held.record);
     let (sweep, plan) = match trial_claim::check(view, request) {
@@ -48,8 +48,9 @@ pub(super) fn space_read(view: &View, request: &TrialRequest, search: &Search, c
     workspace::changed(sweep, held, trial, what, context).reserve(reserved).next(again)
 }
 
-/// What no other claim may take at the same moment: the point, where points are countable, which is its set's; and the
-/// choice for a set of several trials, which is the trial's. A trial that found its set's choice needs neither.
+/// Returns what no concurrent claim may choose too. For a space of countable points that is the point, with the set as
+/// its owner. For a set of several trials it is the choice for the set, with the trial as its owner. A trial that has
+/// found its set's choice needs neither.
 fn reservations(plan: &Plan, search: &Search, chosen: &Chosen, index: u32) -> Vec<Reservation> {
     if chosen.basis.is_none() {
         return Vec::new();

@@ -1,4 +1,5 @@
-//! The results of a sweep: while it runs, as it stands; at its end, once every trial is terminal.
+//! The results of a sweep. They are written repeatedly while it runs, and for the last time once every trial is
+//! terminal.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use spotsweep_records::trial::Trial;
 use spotsweep_records::workspace::Fact;
 use spotsweep_report::inputs::{ReportInputs, Wanted};
 
-/// Reads the next page of the trials. While one of them is open, or has a workspace that is to be deleted, it waits.
+/// Reads the next page of the trials. It waits while one of them is open or has a workspace that is yet to be deleted.
 pub(super) fn settling(view: &View, page: Option<u32>, checked: bool) -> Decision {
     with_settling(view, |sweep, plan| {
         if !sweep.is_next(page) {
@@ -35,7 +36,7 @@ pub(super) fn settling(view: &View, page: Option<u32>, checked: bool) -> Decisio
         if checked {
             return Decision::ignore(format!("{what}; the last of them, or reconcile, asks again"));
         }
-        // The parent ends after all its children, but their events may come later, or be lost.
+        // The array job ends after all its children, but the events of children may come later or be lost.
         let mut decision = Decision::advance(what);
         if !open.is_empty() {
             decision = decision.then(Command::DescribeJobs(open));
@@ -62,7 +63,7 @@ fn open_trials(id: &SweepId, plan: &Plan, page: u32, trials: &[Trial]) -> Vec<De
     jobs.into_iter().map(describe).collect()
 }
 
-/// Goes on with a page of the trials: stores it, or makes the results where there is no other page or all are stored.
+/// Handles a page of the trials: stores it, or makes the results if there is no other page or all are stored.
 fn read(sweep: &Sweep, plan: &Plan, trials: &[Trial]) -> Decision {
     let (page, of) = (sweep.pages.next, plan.pages());
     let (id, bucket) = (sweep.id.clone(), sweep.upload.bucket.clone());
@@ -76,7 +77,7 @@ fn read(sweep: &Sweep, plan: &Plan, trials: &[Trial]) -> Decision {
         return Decision::advance(what).then(Command::ReadPages { sweep: id, bucket, pages });
     }
     let has_ended = trials.len() == plan.page(page).len() && trials.iter().all(Trial::is_done);
-    // Who may read results needs no secret of a runner.
+    // The runner's secret is removed, because people who may read results must not get it.
     let trials = trials.iter().map(|trial| Trial { secret: None, ..trial.clone() }).collect();
     Decision::advance(format!("page {page} of {of} read")).then(Command::StorePage {
         sweep: id,
@@ -91,7 +92,7 @@ fn gather(sweep: &Sweep, plan: &Plan, trials: Arc<[Trial]>) -> Command {
     Command::Gather { wanted: Wanted::of(sweep, plan, &trials), trials }
 }
 
-/// A page is stored: the next one is read by another invocation.
+/// Notes that a page is stored. Another invocation reads the next one.
 pub(super) fn page_stored(view: &View, page: u32, has_ended: bool, context: Context<'_>) -> Decision {
     let Some(Versioned { record: sweep, due, .. }) = &view.sweep else {
         return Decision::ignore("no such sweep here");
@@ -100,7 +101,7 @@ pub(super) fn page_stored(view: &View, page: u32, has_ended: bool, context: Cont
     if !is_settling && sweep.stage != Stage::Running {
         return Decision::ignore(format!("the sweep is {}", sweep.stage.name()));
     }
-    // It may have run when the page was read, and have begun to settle since.
+    // The sweep may have started to settle after the page was read.
     if page != sweep.pages.next || (is_settling && !has_ended) {
         return Decision::ignore("another page is next");
     }
@@ -112,7 +113,7 @@ pub(super) fn page_stored(view: &View, page: u32, has_ended: bool, context: Cont
     Decision::advance(format!("page {page} stored")).sweep(sweep, due).then(next)
 }
 
-/// All pages are stored: the results are made of them.
+/// Makes the results, once all pages are read.
 pub(super) fn pages_read(view: &View, trials: &Arc<[Trial]>) -> Decision {
     match &view.sweep {
         Some(Versioned { record: sweep @ Sweep { plan: Some(plan), .. }, .. }) => {
@@ -123,8 +124,8 @@ pub(super) fn pages_read(view: &View, trials: &Arc<[Trial]>) -> Decision {
     }
 }
 
-/// Has `sweep-settled` look at once, where a change of a trial is the first one by which it reaches the sweep's target, or
-/// by which the sweep may be failing fast.
+/// Starts `sweep-settled` at once if this change of a trial is the first one that reaches the sweep's target, or if the
+/// sweep may be failing fast by it.
 pub(super) fn look((sweep, plan): (&Sweep, &Plan), held: Option<&Trial>, trial: &Trial) -> Option<Command> {
     let reaches = |trial: &Trial| reaches_target(plan, trial);
     let reaches_now = reaches(trial) && !held.is_some_and(reaches);
@@ -132,7 +133,7 @@ pub(super) fn look((sweep, plan): (&Sweep, &Plan), held: Option<&Trial>, trial: 
     (is_new && sweep.stopped.is_none()).then(|| Command::Notify(Notification::internal(sweep, Kind::Running)))
 }
 
-/// Looks how a sweep gets on: its report is drawn again, and its cost compared with its budget.
+/// Makes the report of a running sweep again, and compares its cost with its budget.
 pub(super) fn running(view: &View, page: Option<u32>) -> Decision {
     match &view.sweep {
         Some(Versioned { record: sweep @ Sweep { stage: Stage::Running, plan: Some(plan), .. }, .. }) => {
@@ -155,7 +156,7 @@ pub(super) fn gathered(view: &View, trials: &[Trial], inputs: &ReportInputs, con
     if !is_settling && sweep.stage != Stage::Running {
         return Decision::ignore(format!("the sweep is {}", sweep.stage.name()));
     }
-    // It may have run when this was asked for, and have begun to settle since.
+    // The sweep may have started to settle after the inputs were requested.
     if is_settling && (trials.len() < plan.trials as usize || !trials.iter().all(Trial::is_done)) {
         return Decision::ignore("it settles, and not every trial is done: the last of them, or reconcile, asks again");
     }
@@ -199,7 +200,7 @@ pub(super) fn settled(view: &View) -> Decision {
     })
 }
 
-/// Why no further attempt is to start: the target or the budget is reached, or the first trials have failed.
+/// Returns why no further attempt starts: the target or the budget is reached, or the first trials have failed at once.
 fn stop_reason(
     (sweep, plan): (&Sweep, &Plan),
     trials: &[Trial],
@@ -213,7 +214,7 @@ fn stop_reason(
         .or_else(|| sweep.over_budget(Some(spent), context.now).map(|reached| StopReason::Budget { reached }))
 }
 
-/// People know why the sweep is stopped: from here on claims are refused, and what waits is cancelled.
+/// Stops the sweep, once people are notified: claims are refused from now on, and waiting attempts are cancelled.
 pub(super) fn stopped(view: &View, reason: Option<&StopReason>) -> Decision {
     let Some(Versioned { record: sweep @ Sweep { stage: Stage::Running, plan: Some(plan), .. }, due, .. }) =
         &view.sweep
@@ -254,7 +255,8 @@ mod tests {
     use spotsweep_records::trial::JobStatus;
     use spotsweep_records::workspace::{Origin, Place, Workspace};
 
-    /// What was asked for while the sweep ran comes when it settles: found by the simulation, which saw a volume left.
+    /// Inputs that were requested while the sweep ran can arrive when it settles. The simulation found that a volume
+    /// was left.
     #[test]
     fn results_wait_until_the_last_workspace_is_gone() {
         let now = Timestamp::UNIX_EPOCH;

@@ -1,10 +1,9 @@
-//! From the dropped file to exactly one submission.
+//! The way of a dropped file to exactly one submission.
 //!
-//! SubmitJob has no client token (fact 1). What stands in for it: the stage `Submitting{part}` is
-//! committed, conditionally, *before* SubmitPart is given, with a lease; so only the invocation
-//! whose commit succeeded submits. If it dies, no other one touches the part until the lease has ended;
-//! whoever takes over commits first too, looks the part up by its name, and submits only what
-//! Batch does not have.
+//! SubmitJob has no client token (fact 1). Instead, the stage `Submitting{part}` is committed conditionally, with a
+//! lease, *before* SubmitPart is executed. So only the invocation whose commit succeeded submits. If it is killed, no
+//! other one touches the part until the lease has ended. An invocation that takes over commits first too, looks the
+//! part up by its name, and submits only what Batch does not have.
 
 use jiff::Timestamp;
 
@@ -25,7 +24,7 @@ use spotsweep_records::sweep::{Plan, Prepared, Stage, Sweep};
 use spotsweep_sweep_file::{Defaults, MAX_FILE_BYTES, Problem, Rejected, SweepFile, parse_with};
 
 pub(super) fn uploaded(view: &View, upload: &Upload, context: Context<'_>) -> Decision {
-    // An invocation by hand can name any bucket, which no role reaches.
+    // A manual invocation can name any bucket, but the roles allow only the deployment's.
     if upload.bucket != context.settings.bucket {
         let own = &context.settings.bucket;
         return Decision::ignore(format!("the bucket {:?} is not this deployment's, {own:?} is", upload.bucket));
@@ -34,7 +33,8 @@ pub(super) fn uploaded(view: &View, upload: &Upload, context: Context<'_>) -> De
         return Decision::ignore(format!("{:?} is no sweep file (sweeps/<name>.yaml)", upload.key));
     }
     if let Some(held) = &view.sweep {
-        // A late second delivery leaves a sweep that runs to `reconcile`, whose role may describe its jobs.
+        // A late second event does not touch a sweep that runs. `reconcile` handles it, because its role may describe
+        // jobs.
         return if held.is_overdue(context.now) && held.record.stage.is_upload() {
             Decision::advance("delivered again, and overdue").next(Followup::SweepOverdue(held.record.id.clone()))
         } else {
@@ -46,7 +46,7 @@ pub(super) fn uploaded(view: &View, upload: &Upload, context: Context<'_>) -> De
     Decision::advance("reading").sweep(sweep, context.lease_ends()).then(first)
 }
 
-/// Reads the file, or refuses it unread.
+/// Returns the command that reads the file, or that rejects it because of its key or size.
 pub(super) fn first_command(sweep: &Sweep) -> Command {
     let upload = &sweep.upload;
     if let Some(message) = upload.key_problem() {
@@ -59,20 +59,20 @@ pub(super) fn first_command(sweep: &Sweep) -> Command {
     Command::ReadUpload { sweep: sweep.id.clone(), upload: upload.clone() }
 }
 
-/// The answer to a file that no try could read: not only the alarm says so.
+/// Returns the rejection of a file that no try could read, so that its author learns of it and not only the alarm.
 pub(super) fn give_up(sweep: &Sweep) -> Command {
     let message = format!("the file could not be read or prepared {}", last_failure(sweep));
     let help = "the fault is not in the file: remove the cause, often a missing permission, and drop the file again";
     reject(sweep, vec![whole_file(&sweep.upload, message, help)])
 }
 
-/// How often something was tried, and what the last try said.
+/// Returns how often the stage was tried, and the error of the last try.
 pub(super) fn last_failure(sweep: &Sweep) -> String {
     let failure = sweep.failure.as_deref().unwrap_or("see the log of the reconcile function");
     format!("in {}: {failure}", counted(sweep.redriven, "try"))
 }
 
-/// Keeps what a failed try said, for the answer to the file.
+/// Keeps the error of a failed try for the answer to the file.
 pub(super) fn failed(view: &View, error: &str) -> Decision {
     let Some(Versioned { record: sweep, due, .. }) = view.sweep.as_ref().filter(|held| held.record.stage.is_upload())
     else {
@@ -85,7 +85,7 @@ pub(super) fn failed(view: &View, error: &str) -> Decision {
     Decision::advance(what).sweep(Sweep { failure: Some(error.to_owned()), ..sweep.clone() }, *due)
 }
 
-/// A problem of the file as a whole: no line is to blame.
+/// Makes a problem that concerns the file as a whole and no single line.
 pub fn whole_file(upload: &Upload, message: impl Into<String>, help: impl Into<String>) -> Problem {
     Problem {
         file: upload.key.clone(),
@@ -98,13 +98,13 @@ pub fn whole_file(upload: &Upload, message: impl Into<String>, help: impl Into<S
     }
 }
 
-/// The problem of a file that is not even read.
+/// Makes the problem of a file that is too large to be read.
 fn too_large(upload: &Upload, size: u64) -> Problem {
     let message = format!("the file has {size} bytes; {MAX_FILE_BYTES} are the most");
     whole_file(upload, message, "describe the trials with `parameters` instead of listing them, or use several files")
 }
 
-/// What the file says, with the number of trials that the object's metadata may give.
+/// Parses the file, with the number of trials from the object's metadata if that has one.
 fn parse(upload: &Upload, file: &Dropped, context: Context<'_>) -> Result<SweepFile, Rejected> {
     match file {
         Dropped::Gone => {
@@ -129,7 +129,7 @@ pub(super) fn read(view: &View, file: &Dropped, context: Context<'_>) -> Decisio
     })
 }
 
-/// The number of trials that the object's metadata gives.
+/// Returns the number of trials from the object's metadata.
 fn limit(upload: &Upload, run_cap: Option<&str>) -> Result<Option<u64>, Vec<Problem>> {
     let Some(written) = run_cap else { return Ok(None) };
     match written.parse() {
@@ -164,7 +164,8 @@ pub(super) fn stored(view: &View, prepared: &Prepared, token: &Secret, context: 
     })
 }
 
-/// Has the trials that the sweep goes on from note it, from this snapshot on (`continuation.rs`), and submits once all have.
+/// Lets the trials that the sweep continues from note it, from snapshot `next` on (`continuation.rs`). Submits once all
+/// have.
 pub(super) fn keep(mut sweep: Sweep, next: u32, context: Context<'_>) -> Decision {
     if next >= sweep.plan.as_ref().map_or(0, continuation::named) {
         return submit(sweep, 0, None, context);
@@ -175,7 +176,7 @@ pub(super) fn keep(mut sweep: Sweep, next: u32, context: Context<'_>) -> Decisio
     Decision::advance(what).sweep(sweep, context.lease_ends()).then(announce)
 }
 
-/// What only a sweep in `Reading` does.
+/// Runs a decision only if the sweep is in `Reading`.
 fn reading(view: &View, then: impl FnOnce(&Sweep) -> Decision) -> Decision {
     match &view.sweep {
         Some(Versioned { record: sweep, .. }) if sweep.stage == Stage::Reading => then(sweep),
@@ -184,12 +185,12 @@ fn reading(view: &View, then: impl FnOnce(&Sweep) -> Decision) -> Decision {
     }
 }
 
-/// Takes the lease on a part, and only then submits it.
+/// Takes the lease on a part, and then submits it.
 pub(super) fn submit(mut sweep: Sweep, part: u32, due: Option<Timestamp>, context: Context<'_>) -> Decision {
     let Some(submission) = submission::of(&sweep, Run::Part(part), 0, context) else {
         return Decision::illegal(format!("part {part} is not in the plan"));
     };
-    // The same part again is another try, not a new stage.
+    // Submitting the same part again is another try and not a new stage.
     if sweep.stage != (Stage::Submitting { part }) {
         sweep.enter(Stage::Submitting { part });
     }
@@ -198,7 +199,7 @@ pub(super) fn submit(mut sweep: Sweep, part: u32, due: Option<Timestamp>, contex
         .then(Command::SubmitPart(submission))
 }
 
-/// What only a sweep that is submitting this very part does.
+/// Runs a decision only if the sweep is submitting this very part.
 fn submitting(view: &View, part: u32, then: impl FnOnce(&Sweep, &Plan) -> Decision) -> Decision {
     match &view.sweep {
         Some(Versioned { record: Sweep { stage: Stage::Submitting { part: at }, plan: Some(plan), .. }, .. })
@@ -235,7 +236,7 @@ pub(super) fn submitted(view: &View, part: u32, job: &str, context: Context<'_>)
 }
 
 pub(super) fn not_found(view: &View, part: u32, context: Context<'_>) -> Decision {
-    // Where this is one more try, the wait until the next one has been set.
+    // If this is a repeated try, the due time of the next one is set already.
     let due = view.sweep.as_ref().and_then(|held| held.due);
     submitting(view, part, |sweep, _| submit(sweep.clone(), part, due, context))
 }
@@ -250,7 +251,7 @@ pub(super) fn refused(view: &View, part: u32, message: &str, context: Context<'_
     })
 }
 
-/// Takes back what runs; where nothing does, says why beside the upload.
+/// Terminates the jobs that were submitted, or rejects the file if there are none.
 pub(super) fn withdraw(sweep: &Sweep, refusal: &str) -> Command {
     let jobs = sweep.plan.as_ref().map(Plan::jobs).unwrap_or_default();
     if jobs.is_empty() {
@@ -292,7 +293,7 @@ pub(super) fn announced(view: &View, context: Context<'_>) -> Decision {
     }
 }
 
-/// Every part has ended: hand over to `sweep-settled`.
+/// Starts `sweep-settled`, because every part has ended.
 pub(super) fn settle(mut sweep: Sweep, context: Context<'_>) -> Decision {
     let announce = Command::Notify(Notification::internal(&sweep, Kind::Settling));
     sweep.enter(Stage::Settling);
@@ -315,7 +316,7 @@ pub(super) fn rejection_announced(view: &View) -> Decision {
     })
 }
 
-/// What only a sweep that is about to be rejected does.
+/// Runs a decision only if the sweep can be rejected.
 fn rejecting(view: &View, then: impl FnOnce(&Sweep) -> Decision) -> Decision {
     match &view.sweep {
         Some(Versioned { record: sweep, .. })

@@ -1,8 +1,8 @@
-//! Whether a sweep can run on and with what it names.
+//! Checks whether what a sweep names in AWS exists and can be used.
 //!
-//! A volume that a person made by hand is adopted only where exactly one fits, no instance has it, and it carries the
-//! tag [`SWEEP_TAG`]. With that tag its owner agrees that it is attached, and that it moves: the copy in another zone
-//! takes its place, and once the copy is verified the original is deleted. The roles reach no volume without the tag.
+//! A volume that a person made is adopted only if exactly one matches, no instance has it, and it has the tag
+//! [`SWEEP_TAG`]. With that tag its owner agrees that it is attached and migrated: a copy in another zone takes its
+//! place, and the original is deleted once the copy is verified. The roles allow nothing with a volume without the tag.
 
 use std::collections::BTreeMap;
 
@@ -11,17 +11,17 @@ use spotsweep_records::sweep::target::{Base, BaseSnapshot, BaseVolume, Definitio
 use spotsweep_records::workspace::{Keep, Origin, SWEEP_TAG, WorkspacePlan};
 use spotsweep_sweep_file::Problem;
 
-/// Why something cannot be used, and how to fix it.
+/// Why something cannot be used, and how a person can change that.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Refused {
     message: String,
     help: String,
 }
 
-/// The plan with the definition pinned to its revision and the workspace's origin filled in.
+/// Returns the plan with the definition's revision and the workspace's origin.
 ///
 /// # Errors
-/// Everything that is missing or cannot be used, at the file's own lines.
+/// Returns a problem at its line of the file for everything that is missing or cannot be used.
 pub fn check(prepared: &Prepared, target: &Target) -> Result<Prepared, Vec<Problem>> {
     let mut checked = prepared.clone();
     let plan = &mut checked.plan;
@@ -30,7 +30,7 @@ pub fn check(prepared: &Prepared, target: &Target) -> Result<Prepared, Vec<Probl
     match definition(&target.definitions, &plan.definition) {
         Ok(found) => {
             plan.definition.clone_from(&found.arn);
-            // The runner has to know it too.
+            // The runner needs the timeout too.
             plan.timeout_seconds = plan.timeout_seconds.or(found.timeout_seconds);
             plan.gpus = plan.resources.get("GPU").and_then(|gpus| gpus.parse().ok()).unwrap_or(found.gpus);
         }
@@ -48,7 +48,7 @@ pub fn check(prepared: &Prepared, target: &Target) -> Result<Prepared, Vec<Probl
     if problems.is_empty() { Ok(checked) } else { Err(problems) }
 }
 
-/// The named revision, or the newest active one where the name has none.
+/// Returns the named revision, or the newest active one if the name has none.
 fn definition<'a>(found: &'a [Definition], named: &str) -> Result<&'a Definition, Refused> {
     let is_meant = |arn: &str| {
         !named.starts_with("arn:") || arn == named || arn.rsplit_once(':').is_some_and(|(latest, _)| latest == named)
@@ -99,11 +99,11 @@ fn from_snapshot(found: Option<&BaseSnapshot>, id: &str, wanted: &WorkspacePlan)
             "wait until it is completed and upload the file again, or name another one",
         );
     }
-    // No volume is smaller than its snapshot's: the plan says what will be made.
+    // A volume is at least as large as the snapshot's volume, so the plan has the size that will be created.
     Ok(WorkspacePlan { size_gib: wanted.size_gib.max(found.size_gib), ..wanted.clone() })
 }
 
-/// Each trial's own.
+/// Checks the snapshots of all trials.
 fn from_snapshots(
     found: &BTreeMap<String, BaseSnapshot>,
     ids: &[String],
@@ -112,9 +112,10 @@ fn from_snapshots(
     ids.iter().try_fold(wanted.clone(), |plan, id| from_snapshot(found.get(id), id, &plan))
 }
 
-/// Neither none nor several may pass: that is how the reference script lost its fleet (facts, last part).
+/// Returns the plan of an adopted volume. Exactly one volume must match: the reference script lost its fleet because it
+/// did not check that (facts, last part).
 fn adopt(found: &[BaseVolume], wanted: &str, initialization_rate: Option<u32>) -> Result<WorkspacePlan, Refused> {
-    // A wildcard in the name finds other volumes too, and a deleted volume is shown for a while.
+    // A wildcard in the name matches other volumes too, and a deleted volume is listed for a while.
     let is_meant = |volume: &&BaseVolume| {
         let is_named = volume.id == wanted || volume.name.as_deref() == Some(wanted);
         is_named && !["deleting", "deleted"].contains(&volume.state.as_str())
@@ -189,7 +190,7 @@ mod tests {
         let named = |id, name: &str| BaseVolume { name: Some(name.into()), ..free(id) };
         let origin = Origin::Adopted { volume: "vol-1a".into(), zone: "us-east-1b".into(), name: "data".into() };
         let plan = WorkspacePlan { size_gib: 70, origin, keep: Keep::default(), initialization_rate: Some(200) };
-        // As DescribeVolumes shows them: with a deleted one, and one that only a wildcard fits.
+        // DescribeVolumes shows a deleted volume too, and one that matches only the wildcard.
         let shown = [volume("vol-0", "deleting", true, None), free("vol-1a"), named("vol-2b", "data-2")];
         assert_eq!(adopt(&shown, "data", Some(200)), Ok(plan));
 

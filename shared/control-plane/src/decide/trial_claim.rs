@@ -1,4 +1,4 @@
-//! What an attempt gets, and what its requests change. [`gate`] decides which requests are answered at all.
+//! The requests of attempts: what they get, and what they change. [`gate`] decides which requests pass.
 
 mod fast_failure;
 mod gate;
@@ -49,7 +49,7 @@ pub(super) fn requested(view: &View, request: &TrialRequest, context: Context<'_
     }
     let TrialRequest { sweep: id, index, job, .. } = request;
     let mut trial = held.cloned().unwrap_or_else(|| Trial::new(id.clone(), *index, job.clone()));
-    // A claim does so once it takes the trial.
+    // A claim is noted when it takes the trial.
     let counts = match request.ask {
         Ask::Claim(_) | Ask::Access => false,
         Ask::Mounted { .. } => !trial.has_begun(request.attempt),
@@ -73,7 +73,7 @@ pub(super) fn requested(view: &View, request: &TrialRequest, context: Context<'_
     }
 }
 
-/// An attempt that may speak for its trial.
+/// The request of an attempt that passed the gate, with the records.
 struct Asker<'a> {
     view: &'a View,
     sweep: &'a Sweep,
@@ -96,7 +96,8 @@ impl Asker<'_> {
         }
         early_stop::compare(self.view, self.plan, &mut self.trial, true);
         if let Some(stop) = self.trial.stopped.filter(|_| !has_begun) {
-            // At once: the next fact about the workspace may come to a function that may not detach it.
+            // The calls are made at once, because the next fact about the workspace may come to a function that must
+            // not detach it.
             let calls = self.apply(&Fact::Finished { attempt });
             return self.stops(attempt, StopReason::StoppedEarly { rung: stop.rung }, calls);
         }
@@ -114,7 +115,7 @@ impl Asker<'_> {
             return Decision::advance("what it starts from is to be found").then(find);
         }
         let record = self.takes(machine);
-        // Where the metadata service is silent, ECS may have said by Batch's event where the attempt runs.
+        // If the instance metadata service does not answer, the place may be known from Batch's event and ECS.
         let place = record.instance.clone().zip(record.zone.clone());
         let mut calls = Vec::new();
         if self.plan.workspace.is_some() {
@@ -141,7 +142,7 @@ impl Asker<'_> {
         }
     }
 
-    /// The trial is the attempt's from now on; its record, with its place.
+    /// Gives the trial to the attempt, and returns the attempt's record with its place.
     fn takes(&mut self, machine: &Machine) -> &Attempt {
         let attempt = self.request.attempt;
         self.trial.claimed_by = Some(attempt);
@@ -158,8 +159,8 @@ impl Asker<'_> {
         record
     }
 
-    /// Nothing can be trained on the instance. It is drained before the runner has its answer and exits: Batch may place
-    /// the next attempt at that moment.
+    /// Leaves an unfit instance. The instance is drained before the runner gets its answer and exits, because Batch may
+    /// place the next attempt at that moment.
     fn leaves(mut self, machine: &Machine, cause: &str) -> Decision {
         self.takes(machine);
         let (attempt, drain) = (self.request.attempt, Command::DrainInstance(self.request.clone()));
@@ -169,7 +170,7 @@ impl Asker<'_> {
         self.write(what).then(drain)
     }
 
-    /// No further attempt starts: the runner leaves, and Batch ends the job.
+    /// Refuses the claim because no further attempt starts. The runner then exits, and Batch ends the job.
     fn stops(mut self, attempt: u32, reason: StopReason, calls: Vec<Command>) -> Decision {
         self.trial.attempt(attempt).reason = Some(reason.clone().into());
         let decision = self.write(format!("attempt {attempt} does not start: {reason}"));
@@ -236,14 +237,14 @@ impl Asker<'_> {
                 };
                 (seal.map(|seal| Fact::Sealed { attempt, seal }), what)
             }
-            // No other attempt needs what it leaves.
+            // No other attempt needs the workspace of a trial that is stopped early.
             Some(Ending::Released { .. }) if self.trial.stopped.is_some() => {
                 let why = compared.unwrap_or_else(|| "leaves, as the trial is stopped early".to_owned());
                 (Some(Fact::Finished { attempt }), format!("attempt {attempt} {why}"))
             }
             Some(Ending::Released { rollback }) => {
                 let why = match (rollback, stalled_seconds) {
-                    // The workspace's note says which checkpoint.
+                    // The note of the workspace names the checkpoint.
                     (Some(_), _) => "goes back one checkpoint",
                     (None, Some(_)) => "is ended, as it is stalled,",
                     (None, None) => "was interrupted",
@@ -272,7 +273,7 @@ impl Asker<'_> {
         if figures_only { decision.figures_only(due, context) } else { decision }
     }
 
-    /// Takes in whether the training is stalled, or was ended for that; the notification of a stall that is new.
+    /// Notes whether the training is stalled, or was ended for a stall. Returns the notification of a new stall.
     fn has_stalled(&mut self, sequence: u64, is_end: bool, stalled_seconds: Option<u64>) -> Option<Command> {
         let Some(seconds) = stalled_seconds.filter(|_| !is_end) else {
             self.trial.stall = None;
@@ -284,7 +285,7 @@ impl Asker<'_> {
         stall::notify((self.sweep, self.plan), &self.trial, self.request, (sequence, seconds), self.context)
     }
 
-    /// Whether nothing has changed but the time of the last request.
+    /// Whether nothing has changed except the time of the last request.
     fn has_only_asked(&self) -> bool {
         let noted = |held: &Trial| Trial { reported_at: self.trial.reported_at, ..held.clone() };
         self.held.map(noted).as_ref() == Some(&self.trial)
@@ -306,20 +307,20 @@ impl Asker<'_> {
     }
 }
 
-/// Why a claim waits that comes after a success.
+/// Why a claim after a reported success waits.
 const EARLY: &str = "an earlier attempt has reported success, and AWS Batch has not reported its end yet";
 
-/// Why a trial with a workspace can't run where the metadata service is silent. The attempt counts as interrupted,
-/// since the next one may find it again.
+/// Why a trial with a workspace cannot run if the metadata service does not answer. The attempt counts as interrupted,
+/// because the next one may get an answer.
 const NO_PLACE: &str = "the trial has a workspace, and neither the metadata service nor ECS says on which instance the \
     attempt runs: allow IMDSv2 with a hop limit of 2 in the launch template, or say `workspace: off` in the sweep file";
 
-/// How long to wait where EC2 has just refused a volume: capacity and quotas don't change within seconds, and an
-/// attempt that leaves at once is often started on the same instance again. Up to twice as long where other trials are
-/// better: what is left of a quota is more likely theirs.
+/// How long an attempt waits after EC2 has refused a volume. Capacity and quotas do not change within seconds, and an
+/// attempt that leaves at once is often started on the same instance again. If other trials are better, the wait is up
+/// to twice as long, so that they are more likely to get the rest of a quota.
 const REFUSED_WAIT: Duration = Duration::from_secs(60);
 
-/// What an attempt is told whose workspace is not there; `None` where it is, or where there is to be none.
+/// Returns the reply to an attempt whose workspace is not attached; `None` if it is, or if the trial has none.
 fn standing(trial: &Trial, attempt: u32, context: Context<'_>) -> Option<Reply> {
     let workspace = trial.workspace.as_ref()?;
     if workspace.holder() == Some(attempt) && workspace.unavailable.is_none() {
@@ -329,7 +330,7 @@ fn standing(trial: &Trial, attempt: u32, context: Context<'_>) -> Option<Reply> 
         return Some(Reply::Refused { reason: StopReason::Workspace { cause: why.clone() } });
     }
     let is_under_notice = workspace.wanted.as_ref().is_some_and(|place| workspace.is_under_notice(place));
-    // An attempt that leaves such an instance can be started there again at once, and costs one more.
+    // An attempt that leaves such an instance can be started there again at once, which would cost another attempt.
     if let Some(reason) = workspace.unavailable.as_ref().filter(|_| !is_under_notice) {
         return Some(Reply::Unavailable { reason: reason.clone() });
     }
@@ -349,12 +350,12 @@ fn mounted(trial: &Trial, attempt: u32) -> Reply {
     match (stage, workspace.and_then(|workspace| workspace.unavailable.clone())) {
         (Some(Stage::Attached { to, mounted: true, .. }), _) if to.attempt == attempt => Reply::Accepted {},
         (_, Some(reason)) => Reply::Unavailable { reason },
-        // Not refused: the trial is still this attempt's, and Batch is to try again.
+        // The request is not refused, because the attempt still holds the trial and Batch has to start another one.
         _other => Reply::Unavailable { reason: format!("the workspace has left attempt {attempt} meanwhile") },
     }
 }
 
-/// The answer to a report that was taken: whether the trial goes on.
+/// Returns the reply to an accepted report, which says whether the trial continues.
 fn accepted(trial: Option<&Trial>) -> Reply {
     match trial.and_then(|trial| trial.stopped.as_ref()) {
         Some(stop) => Reply::Stop { why: stop.to_string() },

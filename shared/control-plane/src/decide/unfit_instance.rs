@@ -1,8 +1,8 @@
-//! Instances on which no training can succeed. ECS does not see it, so Batch would place trial after trial there (fact 60).
+//! Unfit instances. ECS does not detect them, so Batch would place one trial after the other there (fact 60).
 //!
-//! The runner looks before the training starts, and says so with its claim: the request has to pass the gate like any
-//! other claim. What is drained is the instance on which Batch has placed that attempt, whatever the request says of its
-//! place. The attempt is a false start.
+//! The runner checks its instance before the training starts, and reports a defect with its claim, which has to pass
+//! the gate like any other claim. The instance on which Batch has placed that attempt is drained, whatever place the
+//! request names. The attempt is a false start.
 
 use super::trial_claim::waiting;
 use super::{Context, Decision, workspace};
@@ -13,8 +13,8 @@ use spotsweep_protocol::claim::Reply;
 use spotsweep_protocol::stop::StopReason;
 use spotsweep_records::trial::Reason;
 
-/// The attempt leaves once its instance is drained. Where ECS refuses that, Batch may start the trial there again: the
-/// reason is on record, and false starts are few.
+/// Lets the attempt leave, once its instance is drained. If ECS refuses that, Batch may start the trial there again.
+/// The reason is then on record, and the number of false starts is limited.
 pub(super) fn drained(view: &View, request: &TrialRequest, drained: &Drained, context: Context<'_>) -> Decision {
     let (Some(sweep), Some(held)) = (&view.sweep, &view.trial) else {
         return Decision::illegal("an instance of a trial that is not stored");

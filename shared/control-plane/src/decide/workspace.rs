@@ -1,4 +1,4 @@
-//! Facts about a trial's workspace, whoever brought them. The transitions are in `workspace.rs`.
+//! Facts about a trial's workspace, whatever their source. The transitions are in `workspace.rs`.
 
 use jiff::{RoundMode, Timestamp, TimestampRound, Unit};
 
@@ -14,7 +14,7 @@ use spotsweep_records::trial::Trial;
 use spotsweep_records::workspace::{Fact, Place, Stage, Surroundings, TrialRef, Workspace};
 
 /// Passes a fact on to every trial that an instance, volume or snapshot belongs to.
-pub(super) fn told(view: &View, resource: &str, fact: &Fact) -> Decision {
+pub(super) fn pass_on(view: &View, resource: &str, fact: &Fact) -> Decision {
     if view.referring.is_empty() {
         return Decision::ignore(format!("{resource} belongs to no trial here"));
     }
@@ -46,7 +46,7 @@ pub(super) fn known(view: &View, of: &TrialRef, fact: &Fact, context: Context<'_
     changed(sweep, Some(&held.record), trial, summary, context).then_all(calls)
 }
 
-/// Batch has placed an attempt: its workspace starts moving while the image is pulled.
+/// Wants the workspace where Batch has placed an attempt, so that it moves while the image is pulled.
 pub(super) fn located(view: &View, attempt: u32, instance: &str, zone: &str, context: Context<'_>) -> Decision {
     let Some((sweep, plan, held)) = subject(view) else {
         return Decision::ignore("no such trial here");
@@ -69,8 +69,8 @@ fn subject(view: &View) -> Option<(&Sweep, &Plan, &Versioned<Trial>)> {
     Some((sweep, sweep.plan.as_ref()?, view.trial.as_ref()?))
 }
 
-/// Enters a fact into a trial and gives the commands that follow. A trial gets its workspace with the first place:
-/// where each trial has its own snapshot, once that is known, which its first claim looks up.
+/// Adds a fact to a trial and returns the commands that follow. A trial gets its workspace with its first place. If
+/// each trial has its own snapshot, it gets the workspace once that is known, which the first claim looks up.
 pub(super) fn apply(trial: &mut Trial, plan: &Plan, fact: &Fact, context: Context<'_>) -> Vec<Command> {
     let Some(wanted) = &plan.workspace else { return Vec::new() };
     let (is_over, ended) = (trial.is_over() || trial.is_left_for_good(), trial.ended);
@@ -96,7 +96,7 @@ pub(super) fn apply(trial: &mut Trial, plan: &Plan, fact: &Fact, context: Contex
     calls.into_iter().map(|call| Command::Workspace { of: of.clone(), call, turn }).collect()
 }
 
-/// Writes the trial; where that was the last thing that a settling sweep waits for, says so.
+/// Writes the trial. If a settling sweep waited only for this trial, it starts `sweep-settled`.
 pub(super) fn changed(
     sweep: &Sweep,
     before: Option<&Trial>,
@@ -114,14 +114,14 @@ pub(super) fn changed(
     decision
 }
 
-/// Before what is kept of a trial is deleted: the look-up of a sweep that goes on from it.
+/// Returns the look-up of a sweep that continues from the trial, which comes before the kept snapshot is deleted.
 pub(super) fn look_up(trial: &Trial, context: Context<'_>) -> Option<Followup> {
     let by = trial.workspace.as_ref()?.expired_for(context.now)?.clone();
     Some(Followup::NeededBy { trial: trial.of(), by })
 }
 
-/// When to look after a trial: soon while its workspace moves, when what is kept of it is to be deleted, and never once
-/// all is done.
+/// Returns when a trial has to be looked at: soon while its workspace moves, when its kept snapshot has to be deleted,
+/// and never once all is done.
 pub(super) fn due(trial: &Trial, context: Context<'_>) -> Option<Timestamp> {
     let is_moving = trial.resubmitting || trial.workspace.as_ref().is_some_and(Workspace::is_moving);
     let kept = trial.workspace.as_ref().and_then(Workspace::kept);
@@ -137,12 +137,13 @@ pub(super) fn due(trial: &Trial, context: Context<'_>) -> Option<Timestamp> {
     due.map(next_minute)
 }
 
-/// The schedule comes by the minute at the most, and every move of a due time costs two writes of the index.
+/// Rounds a due time up to the minute, because the schedule runs once a minute at most, and every move of a due time
+/// costs two writes of the index.
 fn next_minute(at: Timestamp) -> Timestamp {
     at.round(TimestampRound::new().smallest(Unit::Minute).mode(RoundMode::Ceil)).unwrap_or(at)
 }
 
-/// What a change of the workspace means, for the trial's history.
+/// Describes a change of the workspace for the trial's history.
 pub(super) fn summary(before: Option<&Workspace>, trial: &Trial) -> String {
     let Some(now) = &trial.workspace else { return "no workspace".to_owned() };
     let volume = now.volume.id.as_deref().unwrap_or("a volume");

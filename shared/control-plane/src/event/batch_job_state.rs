@@ -11,7 +11,7 @@ use spotsweep_records::trial::{Attempt, HOST_GONE, INTERRUPTED_EXIT_CODE, JobSta
 
 pub(super) const DETAIL_TYPE: &str = "Batch Job State Change";
 
-/// What this product reads of a job; filled from an event or from a DescribeJobs answer.
+/// The fields of a job that spotsweep reads, from an event or from an answer of DescribeJobs.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct JobDetail {
@@ -19,21 +19,21 @@ pub struct JobDetail {
     pub job_name: String,
     /// The job's id.
     pub job_id: String,
-    /// Where it stands.
+    /// The job's state.
     pub status: JobStatus,
-    /// Why, in AWS's words.
+    /// AWS's reason for the state.
     pub status_reason: Option<String>,
-    /// Milliseconds since 1970.
+    /// When it started, in milliseconds since 1970.
     pub started_at: Option<i64>,
-    /// Those that have ended, the oldest first.
+    /// The attempts that have ended, oldest first.
     #[serde(default)]
     pub attempts: Vec<AttemptDetail>,
-    /// Of the attempt under way, or of the last one.
+    /// The container of the attempt under way, or of the last one.
     #[serde(default)]
     pub container: Container,
-    /// Of an array job.
+    /// The size of an array job.
     pub array_properties: Option<ArrayProperties>,
-    /// In place of `container` where the definition has `ecsProperties`.
+    /// The tasks, which replace `container` where the definition has `ecsProperties`.
     #[serde(default)]
     pub ecs_properties: EcsProperties,
     /// Whether CancelJob was called for it.
@@ -42,19 +42,19 @@ pub struct JobDetail {
     pub is_terminated: Option<bool>,
 }
 
-/// Of a job whose definition has `ecsProperties`.
+/// The tasks of a job whose definition has `ecsProperties`.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
 pub struct EcsProperties {
-    /// One for each task.
+    /// The tasks of the job.
     #[serde(default)]
     pub task_properties: Vec<TaskDetail>,
 }
 
-/// Of an array job's parent.
+/// The array properties of a job.
 #[derive(Deserialize)]
 pub struct ArrayProperties {
-    /// Number of children; absent of a child.
+    /// Number of children; absent for a child.
     pub size: Option<u32>,
 }
 
@@ -62,27 +62,27 @@ pub struct ArrayProperties {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AttemptDetail {
-    /// Of the attempt under way, or of the last one.
+    /// The container of the attempt.
     #[serde(default)]
     pub container: Container,
-    /// In place of `container` where the definition has `ecsProperties` (fact 12).
+    /// The tasks, which replace `container` where the definition has `ecsProperties` (fact 12).
     #[serde(default)]
     pub task_properties: Vec<TaskDetail>,
-    /// Milliseconds since 1970.
+    /// When it started, in milliseconds since 1970.
     pub started_at: Option<i64>,
-    /// Milliseconds since 1970.
+    /// When it ended, in milliseconds since 1970.
     pub stopped_at: Option<i64>,
-    /// Why, in AWS's words.
+    /// AWS's reason for the end.
     pub status_reason: Option<String>,
 }
 
-/// A task of ECS.
+/// An ECS task of a job.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TaskDetail {
-    /// Where it ran or runs.
+    /// ARN of the ECS container instance on which it runs or ran.
     pub container_instance_arn: Option<String>,
-    /// Those of the task.
+    /// The task's containers.
     #[serde(default)]
     pub containers: Vec<Container>,
 }
@@ -91,17 +91,17 @@ pub struct TaskDetail {
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
 pub struct Container {
-    /// Where it ran or runs.
+    /// ARN of the ECS container instance on which it runs or ran.
     pub container_instance_arn: Option<String>,
-    /// As the job definition names it.
+    /// The name in the job definition.
     pub name: Option<String>,
-    /// Absent means yes.
+    /// Whether its end ends the task; absent means yes.
     pub essential: Option<bool>,
-    /// Absent where no process ended.
+    /// The exit code; absent if no process has ended.
     pub exit_code: Option<i32>,
-    /// Why it did not start, or ended, in AWS's words.
+    /// AWS's reason why it did not start, or why it ended.
     pub reason: Option<String>,
-    /// In the log group of the job definition.
+    /// The stream in the log group of the job definition.
     pub log_stream_name: Option<String>,
 }
 
@@ -111,10 +111,10 @@ pub(super) fn parse(envelope: Envelope) -> Result<Event, ParseError> {
     Ok(job(detail(DETAIL_TYPE, envelope)?)?.map_or(foreign, Event::JobChanged))
 }
 
-/// The job that a JobDetail describes; `None` for a job that is not this product's.
+/// Returns the job that a JobDetail describes; `None` for a job that is not from spotsweep.
 ///
 /// # Errors
-/// A member that is not what AWS documents.
+/// Returns an error for a field with a value that AWS does not document.
 pub fn job(found: JobDetail) -> Result<Option<Job>, ParseError> {
     let Some(name) = JobName::parse(&found.job_name) else {
         return Ok(None);
@@ -126,7 +126,7 @@ pub fn job(found: JobDetail) -> Result<Option<Job>, ParseError> {
         let part = PartJob { sweep: name.sweep, part, job: job.parent, status: found.status };
         return Ok(Some(Job::Part(part)));
     }
-    // Batch's arrays are no larger, so a larger index is of a job that has a name like ours.
+    // Batch's arrays are not larger, so a job with a larger index only has a similar name.
     let Some(child) = Some(job.child.unwrap_or(0)).filter(|child| *child < PART_TRIALS) else {
         return Ok(None);
     };
@@ -141,13 +141,13 @@ fn observation(job: JobId, mut found: JobDetail) -> Result<Observation, ParseErr
     if !tasks.is_empty() {
         found.container = essential.choose(&mut tasks);
     }
-    // A job that a limit on its time in the queue cancels has a reason that is not its last attempt's.
+    // If Batch cancels a job because of its time in the queue, the job's reason differs from that of its last attempt.
     let last = found.attempts.last().and_then(|attempt| attempt.status_reason.as_ref());
     let other_end = found.status == JobStatus::Failed && found.status_reason.as_ref() != last;
     let was_stopped = other_end || found.is_cancelled == Some(true) || found.is_terminated == Some(true);
     let attempts = found.attempts.into_iter().map(|found| attempt(found, &essential));
     let ended = attempts.collect::<Result<Vec<_>, _>>()?;
-    // Batch keeps `startedAt` of the attempt before while the next one waits.
+    // Batch keeps the `startedAt` of the previous attempt while the next one waits.
     let is_new = |started: &Timestamp| ended.iter().all(|attempt: &Attempt| attempt.started_at != Some(*started));
     let under_way = found.status == JobStatus::Running;
     let (current, container_instance) = match found.status {
@@ -167,7 +167,7 @@ fn observation(job: JobId, mut found: JobDetail) -> Result<Observation, ParseErr
     Ok(Observation { job, status, reason, ended, current, container_instance, was_stopped })
 }
 
-/// Names of the containers whose end is the task's. An attempt's own description does not say which those are.
+/// Names of the containers whose end ends the task. The description of an attempt does not say which ones these are.
 struct Essential(BTreeSet<Option<String>>);
 
 impl Essential {
@@ -176,8 +176,9 @@ impl Essential {
         Self(containers.filter(|one| one.essential != Some(false)).map(|one| one.name.clone()).collect())
     }
 
-    /// The container that speaks for a task. When an essential one ends ECS stops the others, with SIGTERM and SIGKILL
-    /// (ECS developer guide, "essential"): so what ended otherwise counts first, and before all the runner's own code.
+    /// Chooses the container whose end is that of the task. When an essential container ends, ECS stops the others with
+    /// SIGTERM and SIGKILL (ECS developer guide, "essential"). So a container that has ended in another way counts
+    /// first, and before all others one with the runner's exit code for an interruption.
     fn choose(&self, tasks: &mut Vec<TaskDetail>) -> Container {
         let Some(mut task) = tasks.drain(..).next() else { return Container::default() };
         let rank = |one: &Container| match (one.exit_code, &one.reason) {
@@ -207,7 +208,7 @@ fn attempt(mut found: AttemptDetail, essential: &Essential) -> Result<Attempt, P
         started_at: timestamp(found.started_at)?,
         stopped_at: timestamp(found.stopped_at)?,
         exit_code: container.exit_code,
-        // That the host is gone says more than whatever the container said of its end.
+        // A reason that the host is gone explains the end better than the reason of the container.
         reason: match found.status_reason {
             Some(gone) if gone.starts_with(HOST_GONE) => Some(gone.into()),
             other => container.reason.or(other).map(Reason::from),
@@ -217,7 +218,7 @@ fn attempt(mut found: AttemptDetail, essential: &Essential) -> Result<Attempt, P
     })
 }
 
-/// Batch's times are milliseconds since 1970; 0 where there is none yet.
+/// Reads a time from milliseconds since 1970. Batch may give 0 where there is no time yet.
 fn timestamp(millis: Option<i64>) -> Result<Option<Timestamp>, ParseError> {
     let read = |millis| {
         Timestamp::from_millisecond(millis)
@@ -234,7 +235,7 @@ mod tests {
 
     use super::*;
 
-    /// A container that is killed with its host may leave a reason of its own.
+    /// A container that is killed with its host may have a reason of its own.
     #[test]
     fn a_reclaim_counts_as_one_whatever_the_container_says() {
         let reclaimed = "Host EC2 (instance i-1) terminated.";
@@ -259,7 +260,7 @@ mod tests {
         }
     }
 
-    /// Of several containers the essential one that failed speaks for the attempt, in whatever order they come.
+    /// Of several containers the essential one that failed counts, whatever their order is.
     #[test]
     fn the_container_that_failed_counts_and_not_the_first() {
         let ended = |name: &str, code: i32| json!({ "name": name, "exitCode": code, "logStreamName": name });

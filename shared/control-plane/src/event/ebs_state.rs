@@ -33,7 +33,7 @@ pub(super) fn parse(envelope: Envelope) -> Result<Event, ParseError> {
             return Ok(Event::Unknown { source: "aws.ec2".into(), detail_type: format!("{kind}: {event} {result}") });
         }
     };
-    // The ARNs are irregular (fact 8): what counts stands after the last slash.
+    // The ARNs are irregular (fact 8), but the id is always after the last slash.
     let arn = snapshot_id.or(first).unwrap_or_default();
     let id = arn.rsplit('/').next().unwrap_or_default();
     let prefix = if kind == VOLUME { "vol-" } else { "snap-" };

@@ -1,4 +1,4 @@
-//! The schedule's event: nothing in it matters but that it came.
+//! The schedule's event. Its content is not used.
 
 use super::Event;
 

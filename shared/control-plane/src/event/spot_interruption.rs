@@ -5,10 +5,10 @@ use serde::Deserialize;
 use super::{Envelope, Event, ParseError, detail};
 use spotsweep_protocol::claim::NoticeKind;
 
-/// EventBridge detail type of the two-minute warning.
+/// EventBridge detail type of the interruption notice.
 pub(super) const WARNING: &str = "EC2 Spot Instance Interruption Warning";
 
-/// EventBridge detail type of the earlier, weaker one.
+/// EventBridge detail type of the rebalance recommendation.
 pub(super) const REBALANCE: &str = "EC2 Instance Rebalance Recommendation";
 
 #[derive(Deserialize)]

@@ -1,5 +1,5 @@
-//! Our own events: collect a sweep's results, because every part of it has ended, or to see how it gets on; and keep what
-//! it goes on from.
+//! Spotsweep's own events: a sweep's results have to be collected because every part has ended, its progress has to be
+//! checked, or it has to keep the snapshots that it continues from.
 
 use serde::Deserialize;
 
@@ -7,14 +7,14 @@ use super::{Envelope, Event, ParseError, detail};
 use spotsweep_protocol::ids::SweepId;
 use spotsweep_records::sweep::notification::Kind;
 
-/// What of an event's detail counts here.
+/// The fields of an event's detail that are used here.
 #[derive(Deserialize)]
 struct Detail {
     sweep: String,
     page: Option<u32>,
 }
 
-/// The event about a sweep, and a page of its trials.
+/// Makes the event about a sweep and a page of its trials.
 type OfSweep = fn(SweepId, Option<u32>) -> Event;
 
 pub(super) fn parse(envelope: Envelope) -> Result<Event, ParseError> {

@@ -1,5 +1,5 @@
-//! S3 `Object Created`, as EventBridge carries it (`aws_lambda_events` has no type that keeps the
-//! ETag and the version id: fact 17).
+//! S3's `Object Created` as an EventBridge event. `aws_lambda_events` has no type that keeps the ETag and the version
+//! id (fact 17).
 
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -9,8 +9,8 @@ use spotsweep_records::sweep::upload::Upload;
 
 pub(super) const DETAIL_TYPE: &str = "Object Created";
 
-/// Most bytes of a key or a version id (S3 user guide, "Object key names" and "Retaining multiple versions"). Longer ones
-/// make the SDK fail, or panic in a header.
+/// Most bytes of a key or a version id (S3 user guide, "Object key names" and "Retaining multiple versions"). Longer
+/// ones would make the SDK fail, or panic in a header.
 const LONGEST: usize = 1024;
 
 #[derive(Deserialize)]

@@ -1,4 +1,4 @@
-//! A runner's request: not an EventBridge event, but the payload of a Lambda Invoke.
+//! A runner's request, which is the payload of a Lambda Invoke and not an EventBridge event.
 
 use serde_json::Value;
 
@@ -10,10 +10,10 @@ use spotsweep_protocol::redact::redacted;
 
 const KIND: &str = "trial-claim";
 
-/// Metrics of one trial: what fits a DynamoDB row with room to spare.
+/// Most metrics of one trial. They fit a row of DynamoDB with room to spare.
 const MAX_METRICS: usize = 200;
 
-/// Characters of what is wrong with an instance.
+/// Most characters of an instance's defect.
 const MAX_DEFECT: usize = 500;
 
 pub(super) fn parse(raw: Value) -> Result<Event, ParseError> {

@@ -1,4 +1,4 @@
-//! STS: credentials that reach one trial's parameters and outputs, and the checkpoint that it starts from.
+//! STS: credentials for one trial's parameters and outputs, and for the checkpoint that it starts from.
 
 use super::{Executed, Service, Taken};
 use crate::calls::{AssumeRole, Sts, Tag};
@@ -7,7 +7,7 @@ use crate::event::TrialRequest;
 use crate::outcome::Outcome;
 use spotsweep_records::workspace::TrialRef;
 
-/// Issues credentials to attempts.
+/// Returns the service that issues credentials to attempts.
 pub fn access(sts: impl Sts) -> impl Service {
     Issuer(sts)
 }
@@ -26,13 +26,14 @@ impl<C: Sts> Service for Issuer<C> {
     }
 }
 
-/// The session's tags are what the role's policy asks for (TrialRole in infra/control-plane.yaml;
+/// Issues credentials. The role's policy has conditions on the session's tags (TrialRole in infra/control-plane.yaml;
 /// <https://docs.aws.amazon.com/IAM/latest/UserGuide/id_session-tags.html>).
 async fn issue(sts: &impl Sts, request: TrialRequest, restores: Option<TrialRef>, role: String) -> Executed {
     let tag = |key: &str, value: String| -> Tag { (key.to_owned(), value) };
     let TrialRequest { sweep, index, attempt, .. } = &request;
     let mut tags = vec![tag("sweep", sweep.to_string()), tag("trial", index.to_string())];
-    // The middle of the keys of what it reads: a session without this tag reads no other trial's.
+    // The tag is the middle part of the keys that the trial may read. Without this tag a session reads no other trial's
+    // objects.
     tags.extend(restores.map(|TrialRef { sweep, index }| tag("restores", format!("{sweep}/trials/{index}"))));
     let session = format!("trial-{index}-attempt-{attempt}");
     let access = sts.assume_role(AssumeRole { role, session, tags }).await?;

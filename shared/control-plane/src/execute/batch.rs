@@ -1,4 +1,4 @@
-//! AWS Batch: submit once, find again, describe, terminate.
+//! AWS Batch: submits each job once, and finds, describes and ends jobs.
 
 use super::{BoxError, Executed, Service, Taken, all_pages};
 use crate::calls::{Batch, CallError, ListJobs, NotStopped, StopJobs, SubmitJob, Wait};
@@ -11,10 +11,10 @@ use spotsweep_protocol::ids::{DescribedJob, JobName, SweepId};
 use spotsweep_protocol::stop::StopReason;
 use spotsweep_records::trial::retry_rules;
 
-/// Ids that one DescribeJobs takes (fact 19).
+/// How many ids one DescribeJobs takes (fact 19).
 const DESCRIBE_IDS: usize = 100;
 
-/// Submits, finds, describes and ends jobs.
+/// Returns the service that submits, finds, describes and ends jobs.
 pub fn batch(batch: impl Batch, time: impl Wait) -> impl Service {
     Jobs { batch, time }
 }
@@ -39,7 +39,7 @@ impl<C: Batch, W: Wait> Service for Jobs<C, W> {
     }
 }
 
-/// What is unclear is an error, and is looked up before the next try (fact 1).
+/// Submits a job. An unclear answer is an error, and the job is looked up before the next try (fact 1).
 async fn submit(batch: &impl Batch, time: &impl Wait, submission: Submission) -> Executed {
     let name = submission.name.clone();
     let request = request(submission);
@@ -59,7 +59,7 @@ async fn submit(batch: &impl Batch, time: &impl Wait, submission: Submission) ->
     }
 }
 
-/// The request is at fault: it would be refused again.
+/// The error code for a wrong request, which would be refused again.
 const BAD_REQUEST: &str = "ClientException";
 
 fn request(submission: Submission) -> SubmitJob {
@@ -79,7 +79,7 @@ fn request(submission: Submission) -> SubmitJob {
     }
 }
 
-/// The oldest job of this name.
+/// Finds the oldest job with this name.
 async fn find(batch: &impl Batch, name: JobName, queue: String) -> Executed {
     let wanted = name.to_string();
     let page = |next_token| batch.list_jobs(ListJobs { queue: queue.clone(), name: wanted.clone(), next_token });
@@ -90,9 +90,9 @@ async fn find(batch: &impl Batch, name: JobName, queue: String) -> Executed {
     }])
 }
 
-/// An answer of 200 may have errors of single jobs
-/// (<https://docs.aws.amazon.com/batch/latest/APIReference/API_TerminateJobs.html>). Each job may be ended again, so the
-/// whole step is repeated then.
+/// Terminates jobs. An answer with status 200 may have errors for single jobs
+/// (<https://docs.aws.amazon.com/batch/latest/APIReference/API_TerminateJobs.html>). Then the whole step is repeated,
+/// because each job may be terminated again.
 async fn terminate(batch: &impl Batch, sweep: SweepId, jobs: Vec<String>, reason: StopReason) -> Executed {
     for some in requests(&jobs, &reason) {
         all_stopped(&batch.terminate_jobs(some).await?)?;
@@ -100,8 +100,9 @@ async fn terminate(batch: &impl Batch, sweep: SweepId, jobs: Vec<String>, reason
     Ok(vec![Outcome::JobsTerminated(sweep)])
 }
 
-/// Of an array job CancelJobs cancels the children that have not begun
-/// (<https://docs.aws.amazon.com/batch/latest/APIReference/API_CancelJobs.html>). Errors as for [`terminate`].
+/// Cancels jobs. For an array job CancelJobs cancels the children that have not started
+/// (<https://docs.aws.amazon.com/batch/latest/APIReference/API_CancelJobs.html>). Errors are handled as in
+/// [`terminate`].
 async fn cancel(batch: &impl Batch, sweep: SweepId, jobs: Vec<String>, reason: StopReason) -> Executed {
     for some in requests(&jobs, &reason) {
         all_stopped(&batch.cancel_jobs(some).await?)?;
@@ -137,7 +138,8 @@ async fn describe(batch: &impl Batch, jobs: Vec<DescribedJob>) -> Executed {
     Ok(outcomes)
 }
 
-/// ARN of the ECS container instance on which Batch has placed an attempt of a trial, while the attempt is under way.
+/// Returns the ARN of the ECS container instance on which Batch has placed an attempt of a trial, while the attempt is
+/// under way.
 pub(super) async fn host(batch: &impl Batch, job: DescribedJob, attempt: u32) -> Result<Option<String>, BoxError> {
     let found = describe(batch, vec![job]).await?;
     Ok(found.iter().find_map(|outcome| match outcome {

@@ -1,4 +1,4 @@
-//! Instances that are to take no further container.
+//! Drains instances, so that they take no further container.
 
 use super::batch::host;
 use super::ecs::{CONTAINER_INSTANCE, UNKNOWN, in_cluster};
@@ -10,7 +10,7 @@ use crate::outcome::{Drained, Outcome};
 use spotsweep_protocol::cause::chain;
 use spotsweep_protocol::ids::DescribedJob;
 
-/// Drains the instances of attempts.
+/// Returns the service that drains the instances of attempts.
 pub fn drains(batch: impl Batch, ecs: impl Ecs) -> impl Service {
     Drains { batch, ecs }
 }
@@ -40,14 +40,15 @@ impl<B: Batch, E: Ecs> Drains<B, E> {
         Ok(vec![Outcome::InstanceDrained { request, drained }])
     }
 
-    /// A refusal of ECS's is an outcome. What may be answered otherwise in a moment is an error: the runner asks again.
+    /// Drains a container instance. A refusal by ECS is an outcome. If a retry may have another answer it is an error,
+    /// and the runner asks again.
     async fn drain_host(&self, instance: String) -> Result<Drained, CallError> {
         let Some(wanted) = in_cluster(instance.clone(), CONTAINER_INSTANCE) else {
             return Ok(Drained::Refused(format!("{instance} names no cluster")));
         };
         match self.ecs.update_container_instances_state(wanted, "DRAINING").await {
             Ok(failures) => Ok(match failures.into_iter().next() {
-                // It is gone, so it takes nothing more either.
+                // The container instance is gone, so it takes no further container either.
                 Some(Some(reason)) if reason == MISSING => Drained::Yes(instance),
                 Some(reason) => Drained::Refused(reason.unwrap_or_else(|| "no reason given".to_owned())),
                 None => Drained::Yes(instance),
@@ -58,7 +59,7 @@ impl<B: Batch, E: Ecs> Drains<B, E> {
     }
 }
 
-/// The reason of a failure where ECS does not know the container instance
+/// The reason of a failure for a container instance that ECS does not know
 /// (<https://docs.aws.amazon.com/AmazonECS/latest/developerguide/api_failures_messages.html>).
 const MISSING: &str = "MISSING";
 

@@ -1,4 +1,4 @@
-//! EC2 for workspaces: what is done to trials' volumes and snapshots, as facts.
+//! EC2: the calls for trials' volumes and snapshots, whose results are facts.
 
 mod attach;
 mod create;
@@ -14,7 +14,7 @@ use crate::outcome::Outcome;
 use crate::throttle::Turn;
 use spotsweep_records::workspace::{Call, Fact, OPERATION_TAG, Refusal, RefusalKind, SWEEP_TAG, TRIAL_TAG, TrialRef};
 
-/// Makes, moves, copies and deletes trials' volumes.
+/// Returns the service that creates, attaches, copies and deletes trials' volumes.
 pub fn ebs(ec2: impl Ec2, time: impl Wait) -> impl Service {
     Ebs { ec2, time }
 }
@@ -65,24 +65,26 @@ fn refused(kind: RefusalKind, code: String, message: String) -> Fact {
     Fact::Refused(Refusal { kind, code, message, lasts })
 }
 
-/// What names one volume or snapshot: a trial counts them together, so no two have the same.
+/// Returns the name of one operation of a trial. The trial numbers volumes and snapshots together, so no two have the
+/// same name.
 fn operation_name(of: &TrialRef, operation: u32) -> String {
     format!("{of}/{operation}")
 }
 
-/// What an operation has made carries its tag.
+/// Returns the filter for the tag of what an operation has made.
 fn made_by(of: &TrialRef, operation: u32) -> Vec<Filter> {
     vec![Filter::new(format!("tag:{OPERATION_TAG}"), operation_name(of, operation))]
 }
 
-/// At most 64 ASCII characters (fact 26), and no two operations share one.
+/// Returns the client token of an operation. It has at most 64 ASCII characters (fact 26), and no two operations have
+/// the same one.
 fn client_token(of: &TrialRef, operation: u32) -> String {
     let digest = Sha256::digest(operation_name(of, operation));
     let hash: String = digest.iter().take(24).map(|byte| format!("{byte:02x}")).collect();
     format!("spotsweep-{hash}")
 }
 
-/// `name` is the Name tag of a volume that was adopted: its copies carry it on.
+/// Returns the tags of a volume or snapshot. `name` is the Name tag of an adopted volume, which its copies get too.
 fn tags(of: &TrialRef, operation: u32, name: Option<String>) -> Vec<Tag> {
     let name = name.filter(|name| !name.is_empty()).unwrap_or_else(|| format!("spotsweep {of}"));
     let tags = [
@@ -105,7 +107,7 @@ mod tests {
         let token = client_token(&trial(1), 1);
         assert_eq!(token, client_token(&trial(1), 1));
         assert!(token.is_ascii() && token.len() <= 64, "{token}");
-        // 1/11 and 11/1 must not meet.
+        // The trials and operations 1/11 and 11/1 must have different tokens.
         let tokens = [client_token(&trial(1), 11), client_token(&trial(11), 1), client_token(&trial(1), 2), token];
         let distinct: std::collections::BTreeSet<_> = tokens.iter().collect();
         assert_eq!(distinct.len(), tokens.len());

@@ -1,5 +1,5 @@
-//! ECS: on which instance does an attempt run, and with which GPUs? Batch's events name only the container instance (fact
-//! 13), and in the container the GPUs are not always named (fact 57).
+//! ECS: finds the instance and the GPUs of an attempt. Batch's events name only the container instance (fact 13), and
+//! inside of the container the GPUs are not always named (fact 57).
 
 use super::{Executed, Service, Taken};
 use crate::calls::{CallError, ContainerInstance, Ecs, InCluster};
@@ -9,7 +9,7 @@ use crate::outcome::Outcome;
 use spotsweep_protocol::claim::Task;
 use spotsweep_records::workspace::{Fact, TrialRef};
 
-/// Finds the instances that attempts are about to run on.
+/// Returns the service that finds the instances on which attempts are placed.
 pub fn ecs(ecs: impl Ecs) -> impl Service {
     Instances(ecs)
 }
@@ -28,7 +28,7 @@ impl<C: Ecs> Service for Instances<C> {
     }
 }
 
-/// Finds the GPUs of attempts' containers.
+/// Returns the service that finds the GPUs of attempts' containers.
 pub fn tasks(ecs: impl Ecs) -> impl Service {
     Tasks(ecs)
 }
@@ -53,13 +53,14 @@ async fn find_gpus(ecs: &impl Ecs, request: TrialRequest, task: Task) -> Execute
     Ok(vec![Outcome::GpusFound { request, gpus }])
 }
 
-/// UUIDs of a container's GPUs; `None` where ECS does not know it.
+/// Returns the UUIDs of a container's GPUs; `None` if ECS does not know the container.
 async fn gpus(ecs: &impl Ecs, task: InCluster, container: &str) -> Result<Option<Vec<String>>, CallError> {
     let found = known(ecs.describe_tasks(task).await)?;
     Ok(found.into_iter().find(|found| found.name == container).map(|found| found.gpus))
 }
 
-/// `PlaceUnknown` where ECS does not know it (any more): the instance is gone, or the cluster is not this account's.
+/// Returns an attempt's place, or `PlaceUnknown` if ECS does not know it because the instance is gone or the cluster is
+/// not this account's.
 async fn locate(ecs: &impl Ecs, trial: TrialRef, attempt: u32, container_instance: String) -> Executed {
     let found = container_instance_of(ecs, container_instance).await?;
     Ok(vec![match found.and_then(instance_and_zone) {
@@ -68,13 +69,13 @@ async fn locate(ecs: &impl Ecs, trial: TrialRef, attempt: u32, container_instanc
     }])
 }
 
-/// A container instance; `None` where ECS does not know it (any more).
+/// Describes a container instance; `None` if ECS does not know it, or does not know it any more.
 pub(super) async fn container_instance_of(ecs: &impl Ecs, arn: String) -> Result<Option<ContainerInstance>, CallError> {
     let Some(wanted) = in_cluster(arn, CONTAINER_INSTANCE) else { return Ok(None) };
     Ok(known(ecs.describe_container_instances(wanted).await)?.into_iter().next())
 }
 
-/// Nothing, where ECS does not know the cluster or takes no such ARN.
+/// Returns an empty list if ECS does not know the cluster or rejects the ARN.
 fn known<T>(answer: Result<Vec<T>, CallError>) -> Result<Vec<T>, CallError> {
     match answer {
         Err(error) if error.refusal().is_some_and(|code| UNKNOWN.contains(&code)) => Ok(Vec::new()),
@@ -89,11 +90,12 @@ fn instance_and_zone(found: ContainerInstance) -> Option<(String, String)> {
     Some((found.instance?, zone.1?))
 }
 
-/// A container instance's kind in its ARN.
+/// The kind of a container instance in its ARN.
 pub(super) const CONTAINER_INSTANCE: &str = "container-instance";
 
-/// An ARN of this kind and its cluster: `arn:aws:ecs:<region>:<account>:container-instance/<cluster>/<id>`; old ARNs have
-/// none (<https://docs.aws.amazon.com/AmazonECS/latest/developerguide/ecs-account-settings.html>).
+/// Returns an ARN of this kind with its cluster: `arn:aws:ecs:<region>:<account>:container-instance/<cluster>/<id>`.
+/// ARNs in the old format name no cluster
+/// (<https://docs.aws.amazon.com/AmazonECS/latest/developerguide/ecs-account-settings.html>).
 pub(super) fn in_cluster(arn: String, kind: &str) -> Option<InCluster> {
     let (cluster, id) = arn.split_once(&format!(":{kind}/"))?.1.split_once('/')?;
     let cluster = Some(cluster).filter(|cluster| !cluster.is_empty() && !id.is_empty())?.to_owned();

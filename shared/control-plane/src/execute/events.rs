@@ -1,4 +1,4 @@
-//! EventBridge: our own events, on the account's default bus; SNS, where a sweep file names a topic.
+//! EventBridge: spotsweep's own events on the account's default bus. SNS: notifications, if a sweep file names a topic.
 
 use super::{BoxError, Executed, Service, Taken};
 use crate::calls::{EventBridge, EventEntry, Publish, Sns};
@@ -7,12 +7,12 @@ use crate::outcome::Outcome;
 use spotsweep_protocol::cause::chain;
 use spotsweep_records::sweep::notification::{Notification, SOURCE};
 
-/// Says it on the bus.
+/// Returns the service that puts events on the bus.
 pub fn bus(bus: impl EventBridge) -> impl Service {
     Bus(bus)
 }
 
-/// Says it on the bus, and tells the sweep's own topic.
+/// Returns the service that puts events on the bus and publishes notifications to the sweep's own topic.
 pub fn bus_and_topics(bus: impl EventBridge, topics: impl Sns) -> impl Service {
     BusAndTopics { bus, topics }
 }
@@ -52,7 +52,7 @@ impl<B: EventBridge, T: Sns> BusAndTopics<B, T> {
         say(&self.bus, &said).await?;
         if let Some(topic) = said.topic.clone() {
             let publish = Publish { topic: topic.clone(), subject: said.subject(), message: said.message.clone() };
-            // A topic that is gone or closed must not keep a sweep from its end.
+            // A topic that is deleted or refuses the message must not keep a sweep from settling.
             if let Err(error) = self.topics.publish(publish).await {
                 tracing::warn!(topic, error = %chain(&error), "the topic got no message");
             }
@@ -64,7 +64,7 @@ impl<B: EventBridge, T: Sns> BusAndTopics<B, T> {
 async fn say(bus: &impl EventBridge, said: &Notification) -> Result<(), BoxError> {
     let detail_type = said.kind.detail_type();
     let entry = EventEntry { source: SOURCE, detail_type, detail: said.detail().to_string() };
-    // PutEvents answers 200 even where it took nothing.
+    // PutEvents answers with status 200 even if it has rejected the event.
     match bus.put_events(entry).await?.first() {
         Some((code, message)) => Err(format!("{code}: {message}").into()),
         None => Ok(()),

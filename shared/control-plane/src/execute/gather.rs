@@ -1,4 +1,5 @@
-//! S3 and the price sources: what a sweep's results are made from. What is missing is left out, but for the parameters.
+//! S3 and the price sources: reads the inputs of a sweep's results. Missing inputs are left out, except for the
+//! parameters.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,13 +18,13 @@ use spotsweep_report::page::curves;
 use spotsweep_report::page::curves::Curve;
 use spotsweep_sweep_file::trials;
 
-/// Objects that are read at a time: each takes some 20 ms, and a sweep may have two thousand.
+/// How many objects are read at the same time. Each read takes some 20 ms, and a sweep may need two thousand.
 const AT_A_TIME: usize = 32;
 
-/// Bytes of a record of metrics that are read, the last ones: a record may have 64 MiB, a function 512.
+/// How many bytes are read from the end of a `metrics.jsonl`. The file may have 64 MiB, and a function has 512 MiB.
 const RECORD_BYTES: u64 = 2 << 20;
 
-/// Bytes of a log that are read, the last ones.
+/// How many bytes are read from the end of a log.
 const LOG_BYTES: u64 = 16 << 10;
 
 pub(super) async fn gather(
@@ -54,7 +55,7 @@ async fn curves_of(s3: &impl S3, wanted: &Wanted) -> BTreeMap<u32, BTreeMap<Stri
     ends(s3, wanted, &wanted.curves, "metrics.jsonl", RECORD_BYTES, read).await
 }
 
-/// Of each of these trials the end of one of its objects, read.
+/// Reads the end of one object of each of these trials.
 async fn ends<T>(
     s3: &impl S3,
     wanted: &Wanted,

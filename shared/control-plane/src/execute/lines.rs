@@ -1,4 +1,4 @@
-//! S3: where a trial's line lies in `trials.jsonl`, what its parameters are searched in, and what it starts from.
+//! S3: finds a trial's line in `trials.jsonl`, and reads the space of its parameters and what it starts from.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use spotsweep_protocol::claim::Prefix;
 use spotsweep_records::sweep::continuation::Listed;
 use spotsweep_sweep_file::trials;
 
-/// Finds trials' lines.
+/// Returns the service that finds trials' lines.
 pub fn lines(s3: impl S3) -> impl Service {
     Lines(s3)
 }

@@ -1,8 +1,8 @@
-//! One S3 object written piece by piece: a plain put while it fits one part, else multipart.
+//! Writes one S3 object in pieces: with a plain put if it fits one part, else as a multipart upload.
 
 use crate::calls::{CallError, Part, Place, S3};
 
-/// Bytes of one part; S3 wants at least 5 MiB for each but the last.
+/// Bytes of one part. S3 demands at least 5 MiB for each part except the last.
 const PART_BYTES: usize = 8 << 20;
 
 pub(super) struct Writer<'a, C> {
@@ -23,7 +23,7 @@ impl<'a, C: S3> Writer<'a, C> {
         if self.buffer.len() >= PART_BYTES { self.send_part().await } else { Ok(()) }
     }
 
-    /// Ends the object. An upload that is never ended is removed by the bucket's lifecycle rule.
+    /// Completes the object. The bucket's lifecycle rule removes an upload that is never completed.
     pub(super) async fn finish(mut self) -> Result<(), CallError> {
         if self.upload.is_some() && !self.buffer.is_empty() {
             self.send_part().await?;

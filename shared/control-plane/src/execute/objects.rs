@@ -1,10 +1,10 @@
-//! S3 objects, read and put whole.
+//! Reads and writes whole S3 objects.
 
 use crate::calls::{Body as _, CallError, GetObject, Place, S3};
 
 pub(super) const JSON: &str = "application/json";
 
-/// The bytes of an object, or of the part of it that is wanted.
+/// Reads the bytes of an object, or the requested part of them.
 pub(super) async fn read(s3: &impl S3, wanted: GetObject) -> Result<Vec<u8>, CallError> {
     s3.get_object(wanted).await?.body.bytes().await
 }

@@ -1,4 +1,4 @@
-//! S3: the trials of a large sweep, page by page.
+//! S3: writes and reads the pages of a large sweep's trials.
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 
@@ -10,7 +10,7 @@ use spotsweep_protocol::ids::SweepId;
 use spotsweep_records::sweep::pages::page_key;
 use spotsweep_records::trial::Trial;
 
-/// Pages that are read at a time: each has some MB.
+/// How many pages are read at the same time. Each has some MB.
 const AT_A_TIME: usize = 4;
 
 pub(super) async fn store(

@@ -1,4 +1,4 @@
-//! Prices: EC2's spot price history, and the price list for on-demand ones.
+//! Reads Spot prices from EC2's price history, and on-demand prices from the price list.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,10 +9,10 @@ use crate::calls::{CallError, DescribeSpotPrices, Ec2, GetProducts, Pricing};
 use spotsweep_protocol::cause::chain;
 use spotsweep_report::cost::{Pool, Prices, SpotPrice};
 
-/// Pages of spot prices: 1 000 prices each; three months of a pool are some hundred.
+/// Most pages of Spot prices. A page has 1 000 prices, and three months of a pool have some hundred.
 const MAX_PAGES: usize = 20;
 
-/// Who is asked, and of which region.
+/// The sources of prices, and the region.
 #[derive(Debug)]
 pub(super) struct PriceSources<C, P> {
     pub(super) ec2: C,
@@ -20,7 +20,8 @@ pub(super) struct PriceSources<C, P> {
     pub(super) region: String,
 }
 
-/// The prices of these pools, as far as AWS gives them: a report without prices is better than none.
+/// Returns the known prices of these pools. Errors are only logged, because a report without prices is better than
+/// none.
 pub(super) async fn read(
     sources: &PriceSources<impl Ec2, impl Pricing>,
     pools: &BTreeSet<Pool>,
@@ -66,7 +67,7 @@ async fn spot(ec2: &impl Ec2, types: &BTreeSet<&str>, since: Timestamp) -> Resul
     Ok(prices)
 }
 
-/// Linux on shared hardware, without prepaid capacity or licences: what an ordinary instance costs.
+/// Returns the price of an ordinary instance: Linux on shared hardware, without prepaid capacity or licences.
 async fn on_demand_price(sources: &PriceSources<impl Ec2, impl Pricing>, name: &str) -> Result<Option<f64>, CallError> {
     let filters = [
         ("regionCode", sources.region.as_str()),
@@ -81,7 +82,7 @@ async fn on_demand_price(sources: &PriceSources<impl Ec2, impl Pricing>, name: &
     Ok(products.iter().find_map(|product| usd_an_hour(product)))
 }
 
-/// The one price above zero among a product's on-demand terms.
+/// Returns the one price above zero in a product's on-demand terms, in USD per hour.
 fn usd_an_hour(product: &str) -> Option<f64> {
     let product: Value = serde_json::from_str(product).ok()?;
     let terms = product["terms"]["OnDemand"].as_object()?;

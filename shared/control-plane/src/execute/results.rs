@@ -1,4 +1,4 @@
-//! S3 and the price sources: what a sweep's results are made from, and the results.
+//! S3 and the price sources: gathers the inputs of a sweep's results, and publishes the results.
 
 use super::objects::{JSON, put};
 use super::prices::PriceSources;
@@ -10,7 +10,7 @@ use spotsweep_protocol::ids::SweepId;
 use spotsweep_report::inputs::Results as Published;
 use spotsweep_report::page::render;
 
-/// Gathers the results of a sweep with the prices of a region, and publishes its report.
+/// Returns the service that gathers the inputs of results, with the prices of a region, and publishes the results.
 pub fn results(s3: impl S3, (ec2, list, region): (impl Ec2, impl Pricing, String)) -> impl Service {
     Results { s3, prices: PriceSources { ec2, list, region } }
 }
@@ -47,7 +47,7 @@ impl<S: S3, C: Ec2, P: Pricing> Results<S, C, P> {
         for (name, body, content_type) in objects {
             put(&self.s3, &bucket, format!("{prefix}{name}"), body.into_bytes(), content_type).await?;
         }
-        // The summary comes last: whoever waits for it finds everything else in place.
+        // The summary is written last, so that whoever waits for it finds everything else.
         if let Some(summary) = results.summary.clone() {
             put(&self.s3, &bucket, format!("{prefix}summary.json"), summary.into_bytes(), JSON).await?;
         }

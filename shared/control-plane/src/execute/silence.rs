@@ -1,4 +1,4 @@
-//! Instances of attempts whose runners do not report: what ECS and EC2 say of them, and the end of dead ones.
+//! Looks up the instances of silent attempts at ECS and EC2, and terminates dead ones.
 
 use super::batch::host;
 use super::ecs::container_instance_of;
@@ -10,10 +10,10 @@ use spotsweep_protocol::ids::{DescribedJob, JobId};
 use spotsweep_records::trial::{AgentState, Host, InstanceStatus};
 use spotsweep_records::workspace::TrialRef;
 
-/// EC2's code for an instance that it does not know (any more).
+/// EC2's error code for an instance that it does not know, or does not know any more.
 const NOT_FOUND: &str = "InvalidInstanceID.NotFound";
 
-/// Looks at the instances of attempts, and ends them.
+/// Returns the service that looks up the instances of attempts, and terminates them.
 pub fn hosts(batch: impl Batch, ecs: impl Ecs, ec2: impl Ec2) -> impl Service {
     Hosts { batch, ecs, ec2 }
 }
@@ -70,7 +70,7 @@ impl<B: Batch, E: Ecs, C: Ec2> Hosts<B, E, C> {
         }
     }
 
-    /// A refusal of EC2's is an outcome. An instance that is gone needs no end.
+    /// Terminates an instance. A refusal by EC2 is an outcome, and an instance that is gone counts as terminated.
     async fn end(&self, trial: TrialRef, attempt: u32, instance: String) -> Executed {
         let refusal = match self.ec2.terminate_instances(instance).await {
             Ok(()) => None,

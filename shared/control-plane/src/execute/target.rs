@@ -1,4 +1,4 @@
-//! What a sweep names in AWS, looked up before anything is submitted.
+//! Looks up what a sweep names in AWS, before anything is submitted.
 
 use std::collections::BTreeMap;
 
@@ -16,10 +16,10 @@ use spotsweep_records::sweep::target::{
 };
 use spotsweep_records::workspace::SWEEP_TAG;
 
-/// Values of one filter (<https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Filtering.html>).
+/// How many values one filter may have (<https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Filtering.html>).
 const FILTER_VALUES: usize = 200;
 
-/// Looks up what a sweep is to run on and with.
+/// Returns the service that looks up what a sweep names in AWS.
 pub fn targets(batch: impl Batch, ec2: impl Ec2) -> impl Service {
     Targets { batch, ec2 }
 }
@@ -61,7 +61,7 @@ async fn definitions(batch: &impl Batch, query: DefinitionQuery) -> Result<Vec<D
     };
     let page = |next_token| batch.describe_job_definitions(DescribeJobDefinitions { next_token, ..wanted.clone() });
     match all_pages(page).await {
-        // No name that Batch takes is no definition either.
+        // If Batch rejects the name, there is no such definition either.
         Err(error) if error.refusal() == Some("ClientException") => Ok(Vec::new()),
         found => found?.into_iter().map(definition).collect(),
     }
@@ -69,7 +69,7 @@ async fn definitions(batch: &impl Batch, query: DefinitionQuery) -> Result<Vec<D
 
 fn definition(found: JobDefinition) -> Result<Definition, CallError> {
     let incomplete = || CallError::unclear("a job definition without ARN, revision or status");
-    // Of all containers.
+    // The GPUs of all containers are added up.
     let gpus = found.resources.iter().filter(|(kind, _)| kind == "GPU");
     Ok(Definition {
         gpus: gpus.filter_map(|(_, value)| value.parse::<u32>().ok()).sum(),
@@ -108,7 +108,7 @@ async fn snapshot(ec2: &impl Ec2, id: String) -> Result<Option<BaseSnapshot>, Ca
     }
 }
 
-/// By a filter, because one id that is not there makes DescribeSnapshots refuse all of them.
+/// Describes snapshots by a filter, because DescribeSnapshots refuses a list of ids if one of them does not exist.
 async fn snapshots(ec2: &impl Ec2, mut ids: Vec<String>) -> Result<BTreeMap<String, BaseSnapshot>, CallError> {
     ids.sort_unstable();
     ids.dedup();

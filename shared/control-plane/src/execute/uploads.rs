@@ -1,4 +1,4 @@
-//! S3: the dropped file, its answer beside it, the trials.
+//! S3: reads the dropped file, and writes its answer and the trials.
 
 use super::multipart::Writer;
 use super::objects::{JSON, put, read};
@@ -14,7 +14,7 @@ use spotsweep_report::answer::{plan_json, rejection_json};
 use spotsweep_sweep_file::trials;
 use spotsweep_sweep_file::{MAX_FILE_BYTES, Rejected};
 
-/// Reads dropped files, writes trials and answers.
+/// Returns the service that reads dropped files, and writes trials and answers.
 pub fn uploads(s3: impl S3, secrets: impl Draw) -> impl Service {
     Uploads { s3, secrets }
 }
@@ -59,7 +59,7 @@ async fn read_upload(s3: &impl S3, sweep: SweepId, upload: Upload) -> Executed {
 }
 
 impl<C: S3, D: Draw> Uploads<C, D> {
-    /// Streams the trials out: memory stays flat however many there are.
+    /// Writes the trials as a stream, so that memory does not grow with their number.
     async fn store_trials(&self, sweep: SweepId, bucket: String, prepared: Prepared) -> Executed {
         let s3 = &self.s3;
         let (key, content_type) = (trials::lines_key(&sweep), "application/x-ndjson");

@@ -17,7 +17,7 @@ fn blank() -> Trial {
     Trial::new(SweepId::derive("b", "k", "v"), 4, JobId::from("job:4".to_owned()))
 }
 
-/// The figures of a commit, whatever event brought it.
+/// Returns the metrics of a commit, which are the same for any event.
 fn counted(before: &Trial, after: &Trial) -> Vec<(Name, f64)> {
     let view = View {
         trial: Some(Versioned { record: before.clone(), version: 1, due: None, recent: History::new() }),
@@ -31,7 +31,7 @@ fn counted(before: &Trial, after: &Trial) -> Vec<(Name, f64)> {
     figures(Some(&change)).into_iter().map(|metric| (metric.name, metric.value)).collect()
 }
 
-/// Two reclaims, one without a notice and one with, and a good end; what Batch says, one step after the other.
+/// Returns Batch's observations of a trial with two reclaims, one without a notice and one with, and its end.
 fn history(end: JobStatus) -> Vec<Observation> {
     let attempt = |from, to| Attempt { started_at: Some(at(from)), stopped_at: Some(at(to)), ..Attempt::default() };
     let ended = [
@@ -64,7 +64,7 @@ fn history(end: JobStatus) -> Vec<Observation> {
 fn whatever_comes_twice_late_or_not_at_all_counts_once() {
     for (end, ended) in [(JobStatus::Succeeded, Name::TrialsSucceeded), (JobStatus::Failed, Name::TrialsFailed)] {
         let history = history(end);
-        // From the first reclaim to the second attempt 15 s, from the second to the third 7 s.
+        // 15 s pass from the first reclaim to the second attempt, and 7 s from the second one to the third.
         let expected = vec![(Name::Interruptions, 2.0), (Name::SecondsLost, 22.0), (ended, 1.0)];
         let places = 0..history.len();
         let rotated = places.clone().map(|first| (0..history.len()).cycle().skip(first).take(history.len()).collect());
@@ -88,7 +88,7 @@ fn whatever_comes_twice_late_or_not_at_all_counts_once() {
     }
 }
 
-/// A trial whose volume was copied from the zone `from` to `b`, attached to its second attempt.
+/// Returns a trial whose volume was copied from the zone `from` to `b` and is attached to its second attempt.
 fn copied(from: &str) -> Trial {
     let place = Place { attempt: 2, instance: "i-2".into(), zone: "b".into() };
     let mut workspace = Workspace::new(Origin::Blank, place.clone(), at(0));

@@ -4,7 +4,7 @@ use spotsweep_protocol::metric::{Metric, Source};
 use super::*;
 use spotsweep_records::trial::{Comparison, EarlyStop, JobStatus};
 
-/// Status, the newest, smallest and largest loss.
+/// A trial's status, and its newest, smallest and largest loss.
 type Row = (JobStatus, Option<(f64, f64, f64)>);
 
 fn trials(rows: &[Row]) -> Vec<Trial> {
@@ -59,7 +59,7 @@ fn only_trials_that_succeeded_with_a_finite_value_have_a_rank() {
     }
 }
 
-/// Its job has succeeded, and its model is half trained.
+/// The trial's job has succeeded, but its training was ended early.
 #[test]
 fn a_trial_that_was_stopped_early_has_no_rank() {
     let mut trials =

@@ -1,4 +1,4 @@
-//! What a sweep goes on from: snapshots that are kept of other trials, or checkpoints that are collected of them.
+//! What a sweep's trials continue from: kept snapshots or collected checkpoints of other trials.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::workspace::{Origin, TrialRef};
 use spotsweep_protocol::ids::SweepId;
 use spotsweep_sweep_file::{Start, Workspace};
 
-/// How many snapshots a plan names.
+/// Returns how many snapshots a plan names.
 pub fn named(plan: &Plan) -> u32 {
     match plan.workspace.as_ref().map(|workspace| &workspace.origin) {
         Some(Origin::Snapshots) => plan.trials,
@@ -19,10 +19,10 @@ pub fn named(plan: &Plan) -> u32 {
 }
 
 impl Prepared {
-    /// The objects that list what it goes on from, by key.
+    /// Returns the keys and contents of the objects that list what the trials start from.
     ///
     /// # Errors
-    /// Where they cannot be written as JSON.
+    /// Returns an error if a list cannot be written as JSON.
     pub fn starts(&self, sweep: &SweepId) -> serde_json::Result<Vec<(String, Vec<u8>)>> {
         let mut objects = Vec::new();
         if !self.snapshots().is_empty() {
@@ -36,7 +36,7 @@ impl Prepared {
         Ok(objects)
     }
 
-    /// The snapshots that it names, as its file has them.
+    /// Returns the snapshots that the file names, in its order.
     pub fn snapshots(&self) -> &[String] {
         match &self.file.settings.workspace {
             Some(Workspace::Volume { start: Start::Snapshot(snapshot), .. }) => std::slice::from_ref(snapshot),
@@ -48,38 +48,40 @@ impl Prepared {
     }
 }
 
-/// Which object lists what a sweep goes on from. It is one of its own, as a sweep's record is read with each event of its
-/// trials. The record tells which one: S3 answers 403 for an object that is not there.
+/// The object that lists what a sweep's trials start from. It is an object of its own, because a sweep's record is read
+/// with each event of its trials. The record says which object there is, because S3 may answer 403 for one that does
+/// not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Listed {
-    /// `snapshots.json`: a list of the ids of snapshots. Where each trial has its own, in the order of the trials.
+    /// `snapshots.json`: the ids of snapshots. They are in the order of the trials, if each trial has its own.
     Snapshots,
-    /// `starts.json`: the trials whose collected checkpoints are restored, in the order of the trials that start from them.
+    /// `starts.json`: the trials whose collected checkpoints are restored, in the order of the trials that start from
+    /// them.
     Checkpoints,
 }
 
-/// What `starts.json` has.
+/// The content of `starts.json`.
 #[derive(Debug, Serialize, Deserialize)]
 struct Starts {
     checkpoints_of: Vec<TrialRef>,
 }
 
-/// What one trial starts from, as far as the sweep has one for each trial.
+/// What one trial starts from, where each trial of the sweep has its own start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrialStart {
     /// The snapshot that its volume is made from.
     pub snapshot: Option<String>,
-    /// The trial whose collected checkpoint is put on its volume.
+    /// The trial whose collected checkpoint is restored to this one's volume.
     pub restores: Option<TrialRef>,
 }
 
 impl Listed {
-    /// Where it is listed what each trial starts from.
+    /// Returns the object that lists a start for each trial.
     pub fn of_trials(plan: &Plan) -> Self {
         if plan.restores { Self::Checkpoints } else { Self::Snapshots }
     }
 
-    /// Key of the object.
+    /// Returns the key of the object.
     pub fn key(self, sweep: &SweepId) -> String {
         let name = match self {
             Self::Snapshots => "snapshots",
@@ -88,10 +90,10 @@ impl Listed {
         format!("{}{name}.json", sweep.results_prefix())
     }
 
-    /// What the trial starts from by what the object has.
+    /// Returns what a trial starts from, by the content of the object.
     ///
     /// # Errors
-    /// Where that is no such list.
+    /// Returns an error if the content is not such a list.
     pub fn start(self, listed: &[u8], index: u32) -> serde_json::Result<TrialStart> {
         let at = index as usize;
         Ok(match self {
@@ -107,41 +109,41 @@ impl Listed {
     }
 }
 
-/// Some of the snapshots that a sweep names, and how many of them are kept for it.
+/// Consecutive snapshots that a sweep names, and how many of them are kept for it already.
 #[derive(Debug, Clone)]
 pub struct Continuation {
-    /// The sweep.
+    /// The sweep that names them.
     pub sweep: SweepId,
-    /// The place of the first of them among all.
+    /// The index of the first one among all snapshots that the sweep names.
     pub first: u32,
-    /// They themselves.
+    /// The ids of the snapshots.
     pub snapshots: Arc<[String]>,
-    /// How many of them are kept for the sweep.
+    /// How many of them have been kept for the sweep, from the first one on.
     pub kept: usize,
 }
 
-/// Snapshots of one invocation, which ends with a commit of the sweep. Each takes about five calls of the table, so these
-/// take some seconds.
+/// Number of snapshots for one invocation, which ends with a commit of the sweep. Each snapshot takes about five calls
+/// to the table, so a page takes some seconds.
 const PAGE: usize = 100;
 
 impl Continuation {
-    /// Those of the `named` that a sweep keeps next, from the one at that place on.
+    /// Takes the next page of the snapshots that a sweep names, from index `first` on.
     pub fn page(sweep: SweepId, first: u32, named: &[String]) -> Self {
         let snapshots = named.iter().skip(first as usize).take(PAGE).cloned().collect();
         Self { sweep, first, snapshots, kept: 0 }
     }
 
-    /// The place of the snapshot after them.
+    /// Returns the index of the snapshot after this page.
     pub fn after(&self) -> u32 {
         self.first.saturating_add(u32::try_from(self.snapshots.len()).unwrap_or(u32::MAX))
     }
 
-    /// The snapshot that is next; `None` where all are kept.
+    /// Returns the next snapshot to be kept; `None` if all are.
     pub fn next(&self) -> Option<&str> {
         self.snapshots.get(self.kept).map(String::as_str)
     }
 
-    /// The same with one more that is kept.
+    /// Returns the page with one more kept snapshot.
     #[must_use]
     pub fn with_next(&self) -> Self {
         Self { kept: self.kept + 1, ..self.clone() }

@@ -1,7 +1,7 @@
-//! On which instances a sweep's trials train, and on which they fail at once.
+//! Instances on which a sweep's trials train, and instances on which they fail at once.
 //!
-//! An instance may fail every training although nothing shows it: neither ECS nor the runner's own look (fact 60). Then
-//! the only evidence is that the same sweep trains on other instances.
+//! An instance can fail every training although neither ECS nor the runner's own checks show a fault (fact 60). Then
+//! the only evidence is that trials of the same sweep train on other instances.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -10,86 +10,88 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use spotsweep_protocol::words::counted;
 
-/// A training that ends sooner, without a figure, has failed at once. Libraries take up to a minute to be loaded.
+/// A training that ends sooner than this, without a figure, has failed at once. It is this long because libraries take
+/// up to a minute to load.
 const AT_ONCE_SECONDS: f64 = 120.0;
 
-/// How a training has ended that has failed so soon after its start. The caller checks that it had no figure.
+/// Returns how a training has ended if it failed within that time. The caller checks that it had no figure.
 pub fn failure_at_once(exit_code: i32, seconds: f64, error: Option<&str>) -> Option<String> {
     let error = error.map(|error| format!(", {error}")).unwrap_or_default();
     (exit_code != 0 && seconds < AT_ONCE_SECONDS).then(|| format!("exit code {exit_code}{error}"))
 }
 
-/// Failures at once after which an instance is drained, where other instances train.
+/// An instance with so many failures at once is drained, if trials train on other instances.
 const MANY: usize = 3;
 
-/// How long a failure stays open where other instances have begun, and have neither trained nor failed yet.
+/// How long the cause of a failure stays open while there are other instances on which trials have neither trained nor
+/// failed.
 const OPEN: Duration = Duration::from_secs(600);
 
-/// Instances that are noted of each kind. Each costs a write of the sweep's record, once.
+/// How many instances of each kind are noted. Each costs one write of the sweep's record.
 const CLAIMED: usize = 2;
 const TRAINED: usize = 8;
 const FAILED: usize = 16;
-/// Attempts that are noted of an instance.
+/// How many attempts are noted for one instance.
 const ATTEMPTS: usize = 8;
 
-/// What is known of a sweep's instances.
+/// The evidence about a sweep's instances.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Instances {
-    /// The first ones on which an attempt has claimed its trial.
+    /// The first instances on which an attempt has claimed its trial.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     claimed: BTreeSet<String>,
-    /// Some on which a trial has trained: the first ones, and each of `failed` on which one has trained since.
+    /// The first instances on which a trial has trained, and each instance in `failed` on which one has trained since.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     trained: BTreeSet<String>,
-    /// Those on which attempts have failed at once.
+    /// The instances on which attempts have failed at once.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     failed: BTreeMap<String, Failed>,
 }
 
-/// Attempts that have failed at once on one instance.
+/// The attempts that have failed at once on one instance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Failed {
-    /// When the first one did.
+    /// When the first of them failed.
     since: Timestamp,
-    /// Trial and attempt.
+    /// Trial index and attempt.
     attempts: BTreeSet<(u32, u32)>,
 }
 
-/// What an attempt shows of its instance.
+/// What an attempt shows about its instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shown {
-    /// It has claimed its trial.
+    /// The attempt has claimed its trial.
     Claimed,
-    /// It has trained: there are figures.
+    /// The attempt has trained: its metrics have figures.
     Trained,
-    /// It has failed at once.
+    /// The attempt has failed at once.
     FailedAtOnce {
         /// The trial's index.
         index: u32,
-        /// The attempt.
+        /// The attempt's number.
         attempt: u32,
     },
 }
 
-/// Whose fault a failure at once is.
+/// The cause of a failure at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cause {
-    /// The script's, or the parameters'.
+    /// The script or the parameters are the cause.
     Trial,
-    /// It shows as soon as another instance trains or fails.
+    /// The cause is not known until another instance trains or fails.
     Open,
-    /// The instance's, as far as can be seen: the trial goes on elsewhere.
+    /// The instance is the cause, as far as the evidence goes, and the trial continues on another one.
     Instance {
-        /// Whether so many attempts have failed there that it is to take no other one.
+        /// Whether so many attempts have failed on the instance that it is drained.
         drain: bool,
-        /// What speaks for it.
+        /// The evidence against the instance, as a sentence.
         evidence: String,
     },
 }
 
 impl Instances {
-    /// Whether nothing is known yet.
+    /// Whether there is no evidence yet.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -99,7 +101,7 @@ impl Instances {
         !self.trained.is_empty()
     }
 
-    /// With what an attempt shows of its instance; `None` where that adds nothing.
+    /// Returns the evidence with what an attempt shows about its instance; `None` if that adds nothing.
     pub fn with(&self, instance: &str, shown: Shown, now: Timestamp) -> Option<Self> {
         let is_new = match shown {
             Shown::Claimed => self.claimed.len() < CLAIMED && !self.claimed.contains(instance),
@@ -125,9 +127,10 @@ impl Instances {
         Some(with)
     }
 
-    /// Whose fault it is that a trial has failed at once on an instance. It is the trial's where it has failed on another one
-    /// too, or where trials have trained on the instance. Trials that fail at once where others train speak against the
-    /// script, and so do trials that fail on another instance while none trains anywhere.
+    /// Returns the cause of a trial's failure at once on an instance. The trial is the cause if it has also failed on
+    /// another instance, or if trials have trained on this one. If as many trials fail at once on instances where
+    /// others train, the script is the cause. It is also the cause if as many fail on other instances and no trial
+    /// trains at all.
     pub fn cause(&self, instance: &str, index: u32, now: Timestamp) -> Cause {
         let is_other = |other: &&String| other.as_str() != instance;
         let (Some(here), false) = (self.failed.get(instance), self.trained.contains(instance)) else {

@@ -1,8 +1,8 @@
-//! What the control plane says on the event bus: to its own functions, and to people.
+//! Events that the control plane puts on the event bus, for its own functions and for people.
 //!
-//! EventBridge events of source `spotsweep`. The first three are for our own functions; the others are for whoever has a
-//! rule for them: `infra/operations.yaml` sends them to an SNS topic, `infra/slack.yaml` to a webhook. All are said at
-//! least once: what follows is committed only after it was said.
+//! Their source is `spotsweep`. `Sweep Keeping`, `Sweep Settling` and `Sweep Running` start our own functions. The
+//! others are for any rule that matches them: `infra/operations.yaml` sends them to an SNS topic, `infra/slack.yaml` to
+//! a webhook. Each is put at least once, because the next stage is committed only after the put.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -16,43 +16,43 @@ use spotsweep_protocol::stop::StopReason;
 use spotsweep_protocol::words::{counted, dollars, duration, rounded};
 use spotsweep_sweep_file::Problem;
 
-/// EventBridge source of this product's own events.
+/// EventBridge source of spotsweep's own events.
 pub const SOURCE: &str = "spotsweep";
 
-/// Problems of a rejected file that a message names; the rest is in the answer beside the file.
+/// How many problems of a rejected file a message names. All of them are in the rejection beside the file.
 const MAX_PROBLEMS: usize = 5;
 
-/// What has happened to a sweep, or to one of its trials.
+/// The kind of an event about a sweep or one of its trials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// The trials that it goes on from are to note it.
+    /// The trials that the sweep continues from have to note it.
     Keeping,
-    /// Every part has ended: results are to be collected.
+    /// Every part has ended, and the results have to be collected.
     Settling,
-    /// It runs, and a person should look at it.
+    /// The sweep runs, and its progress has to be checked.
     Running,
-    /// Every result is in place.
+    /// Every result is written.
     Settled,
     /// The file was rejected.
     Rejected,
-    /// Its budget is reached: no further attempt starts.
+    /// The sweep's budget is reached, and no further attempt starts.
     OverBudget,
-    /// A trial has reached its target: no further attempt starts.
+    /// A trial has reached the sweep's target, and no further attempt starts.
     TargetReached,
-    /// Its first trials have all failed at once: no further attempt starts.
+    /// The first trials have all failed at once, and no further attempt starts.
     FailingFast,
-    /// The training of a trial shows no sign of life.
+    /// A trial is stalled.
     Stalled(StalledAttempt),
-    /// The runner of a trial does not report, and AWS Batch shows its attempt as running.
+    /// The runner of a trial does not report, although AWS Batch shows its attempt as running.
     Silent(SilentAttempt),
 }
 
-/// Which attempt is stalled, and which of its reports says so.
+/// A stalled attempt, and the report that shows the stall.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StalledAttempt {
     /// The trial's index within the sweep, from 0.
     pub index: u32,
-    /// The attempt.
+    /// The attempt's number.
     pub attempt: u32,
     /// The report's number within the attempt.
     pub sequence: u64,
@@ -60,18 +60,18 @@ pub struct StalledAttempt {
     pub since: Timestamp,
 }
 
-/// Which attempt does not report, and what ECS and EC2 say of its instance.
+/// A silent attempt, and the states that ECS and EC2 report for its instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SilentAttempt {
     /// The trial's index within the sweep, from 0.
     pub index: u32,
-    /// The attempt.
+    /// The attempt's number.
     pub attempt: u32,
-    /// Its last report.
+    /// The time of its last report.
     pub since: Timestamp,
-    /// Of the ECS agent.
+    /// The state of the ECS agent.
     pub agent: AgentState,
-    /// Of the instance.
+    /// The state of the instance.
     pub status: InstanceStatus,
 }
 
@@ -93,33 +93,35 @@ impl Kind {
     }
 }
 
-/// One event to put.
+/// An event to be put on the bus.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notification {
     /// The sweep.
     pub sweep: SweepId,
-    /// Key of its file.
+    /// Key of the sweep file.
     pub file: String,
-    /// What has happened.
+    /// The kind of the event.
     pub kind: Kind,
-    /// For people; empty where only functions listen.
+    /// The text for people; empty for events that only functions use.
     pub message: String,
-    /// ARN of the SNS topic that the sweep file names: the message goes there too.
+    /// ARN of the SNS topic that the sweep file names, which gets the message too.
     pub topic: Option<String>,
-    /// The page of the sweep's trials that it is about; the next one where it names none.
+    /// The page of the sweep's trials that the event is about. Without it, the event is about the page that is read
+    /// next.
     pub page: Option<u32>,
     /// Why no further attempt is to start.
     pub stop: Option<StopReason>,
 }
 
 impl Notification {
-    /// For our own functions alone.
+    /// Makes an event for our own functions only.
     pub fn internal(sweep: &Sweep, kind: Kind) -> Self {
         let (file, message) = (sweep.upload.key.clone(), String::new());
         Self { sweep: sweep.id.clone(), file, kind, message, topic: None, page: None, stop: None }
     }
 
-    /// The same about one page of the sweep's trials: an event that comes twice then does not start a second pass.
+    /// Makes an event about one page of the sweep's trials. If the event comes twice, its page number prevents a second
+    /// pass.
     pub fn of_page(sweep: &Sweep, kind: Kind, page: u32) -> Self {
         Self { page: Some(page), ..Self::internal(sweep, kind) }
     }
@@ -129,7 +131,8 @@ impl Notification {
         Self { message, topic, ..Self::internal(sweep, kind) }
     }
 
-    /// Which trial came out best, what it cost, and where everything is. From `summary.json`.
+    /// Makes the notification of a settled sweep from its `summary.json`: counts, best trial, cost, and the place of
+    /// the results.
     pub fn settled(sweep: &Sweep, summary: &str) -> Self {
         let summary: Value = serde_json::from_str(summary).unwrap_or_default();
         let more = |name: &str, word: &str| {
@@ -170,7 +173,7 @@ impl Notification {
         Self::to_people(sweep, Kind::Settled, lines.join("\n"))
     }
 
-    /// The first problems, and where all of them are.
+    /// Makes the notification of a rejection, with the first problems and the place of the full list.
     pub fn rejected(sweep: &Sweep, problems: &[Problem]) -> Self {
         let mut lines = vec![format!("{}: rejected, nothing was started", sweep.upload.key)];
         lines.extend(problems.iter().take(MAX_PROBLEMS).map(|problem| match problem.line {
@@ -185,7 +188,7 @@ impl Notification {
         Self::to_people(sweep, Kind::Rejected, lines.join("\n"))
     }
 
-    /// What was reached, and what follows.
+    /// Makes the notification that the sweep is stopped, with the reason and the cost so far.
     pub fn stopped(sweep: &Sweep, reason: StopReason, spent: &Spent) -> Self {
         let kind = match reason {
             StopReason::Target { .. } => Kind::TargetReached,
@@ -200,7 +203,7 @@ impl Notification {
         Self { stop: Some(reason), ..Self::to_people(sweep, kind, lines.join("\n")) }
     }
 
-    /// For how long the training of a trial has shown no sign of life, in seconds, and what follows by the trial's rule.
+    /// Makes the notification of a stall, with its length in seconds, and what follows by the trial's rule.
     pub fn stalled(sweep: &Sweep, of: StalledAttempt, seconds: u64, rule: StallRule) -> Self {
         let StalledAttempt { index, attempt, .. } = of;
         let lines = [
@@ -211,10 +214,10 @@ impl Notification {
         Self::to_people(sweep, Kind::Stalled(of), lines.join("\n"))
     }
 
-    /// For how long the runner of a trial has not reported, in seconds, and what follows by what is known of its instance.
+    /// Makes the notification of a silence, with its length in seconds, and what follows by the state of the instance.
     pub fn silent(sweep: &Sweep, of: SilentAttempt, host: &Host, seconds: i64) -> Self {
         let SilentAttempt { index, attempt, agent, status, .. } = of;
-        // The record notes reports by the minute.
+        // The record has the times of reports only to the minute.
         let time = duration((seconds / 60 * 60) as f64);
         let file = &sweep.upload.key;
         let lines = [
@@ -228,7 +231,7 @@ impl Notification {
         Self::to_people(sweep, Kind::Silent(of), lines.join("\n"))
     }
 
-    /// The event's detail; that of a trial's event has the trial's index too, and that of a page its number.
+    /// Returns the event's detail. A trial's event also has the trial's index, and a page's event its number.
     pub fn detail(&self) -> Value {
         let mut detail = json!({ "sweep": self.sweep.as_str(), "file": self.file, "message": self.message });
         if let Kind::Stalled(StalledAttempt { index, .. }) | Kind::Silent(SilentAttempt { index, .. }) = self.kind {
@@ -240,7 +243,7 @@ impl Notification {
         detail
     }
 
-    /// One line for a mail: SNS takes up to 99 ASCII characters
+    /// Returns one line as the subject of a mail. SNS takes up to 99 ASCII characters
     /// (<https://docs.aws.amazon.com/sns/latest/api/API_Publish.html>).
     pub fn subject(&self) -> String {
         let line = format!("{}: {}", self.kind.detail_type(), self.file);

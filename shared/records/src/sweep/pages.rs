@@ -1,6 +1,6 @@
-//! The trials of a large sweep, page by page. One invocation of `sweep-settled` reads one page of their records and
-//! stores it in S3, because all records of such a sweep are more than the table gives within an invocation. The last
-//! invocation reads the stored pages. A sweep of a single page is not stored: its results are made at once.
+//! The pages of a large sweep's trials. One invocation of `sweep-settled` reads one page of records and stores it in
+//! S3, because reading all records takes longer than an invocation may. The last invocation reads the stored pages. A
+//! sweep of a single page is not stored: its results are made in the same invocation.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -10,20 +10,20 @@ use serde::{Deserialize, Serialize};
 use super::{Plan, Sweep};
 use spotsweep_protocol::ids::SweepId;
 
-/// Trials of a page. Their records are about half of the read units that a partition gives in a second.
+/// Number of trials in a page. Their records take about half of the read units that a partition has per second.
 pub const PAGE_TRIALS: u32 = 1_000;
 
 /// Which pages of a sweep are stored.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pages {
-    /// The page that is read next; the number of pages, once all are stored.
+    /// The page that is read next, or the number of pages once all are stored.
     pub next: u32,
-    /// Pages all of whose trials have ended for good: they are not read from the table again.
+    /// Pages whose trials have all ended for good. They are not read from the table again.
     pub ended: BTreeSet<u32>,
 }
 
 impl Pages {
-    /// Goes on after a page, of which all trials have ended or not.
+    /// Notes that a page is stored and whether all of its trials have ended, and goes to the next one.
     fn store(&mut self, page: u32, has_ended: bool, of: u32) {
         if has_ended {
             self.ended.insert(page);
@@ -31,19 +31,19 @@ impl Pages {
         self.go_on(page + 1, of);
     }
 
-    /// The next page is the first of those from `page` on that has not ended.
+    /// Sets the next page to the first one from `page` on that has not ended.
     fn go_on(&mut self, page: u32, of: u32) {
         self.next = (page..of).find(|page| !self.ended.contains(page)).unwrap_or(of);
     }
 }
 
 impl Plan {
-    /// Number of pages.
+    /// Returns the number of pages.
     pub fn pages(&self) -> u32 {
         self.trials.div_ceil(self.page_trials.max(1))
     }
 
-    /// Indexes of a page's trials.
+    /// Returns the indexes of a page's trials.
     pub fn page(&self, page: u32) -> Range<u32> {
         let first = page.saturating_mul(self.page_trials).min(self.trials);
         first..first.saturating_add(self.page_trials).min(self.trials)
@@ -51,19 +51,19 @@ impl Plan {
 }
 
 impl Sweep {
-    /// Whether an event is about the page that is read next. One that names no page is.
+    /// Whether an event is about the page that is read next. An event without a page always is.
     pub fn is_next(&self, page: Option<u32>) -> bool {
         page.is_none_or(|page| page == self.pages.next)
     }
 
-    /// Indexes of the trials that an event about that page is decided on: none where all pages are stored, or where
-    /// the event has come before.
+    /// Returns the indexes of the trials that are needed for an event about that page. There are none if all pages are
+    /// stored, or if the event has come before.
     pub fn page(&self, page: Option<u32>) -> Range<u32> {
         let plan = self.plan.as_ref().filter(|_| self.is_next(page));
         plan.map_or(0..0, |plan| plan.page(self.pages.next))
     }
 
-    /// Starts another pass, with the first page that has not ended.
+    /// Starts another pass at the first page that has not ended.
     pub fn begin_pages(&mut self) {
         let of = self.plan.as_ref().map_or(0, Plan::pages);
         self.pages.go_on(0, of);
@@ -76,8 +76,8 @@ impl Sweep {
     }
 }
 
-/// Key of a page. What is stored of trials that may still change has a name of its own: an invocation that is late
-/// must not replace what is final.
+/// Returns the key of a page. Trials that may still change are stored under another key, so that a late invocation
+/// cannot replace the final page.
 pub fn page_key(sweep: &SweepId, page: u32, has_ended: bool) -> String {
     let end = if has_ended { "json" } else { "running.json" };
     format!("{}pages/{page:04}.{end}", sweep.results_prefix())
@@ -116,7 +116,7 @@ mod tests {
         assert_eq!(read, [0, 1, 2, 3, 0, 2]);
     }
 
-    /// JSON has no number for these figures.
+    /// A diverged trial has figures for which JSON has no number.
     #[test]
     fn a_trial_that_has_diverged_comes_back_from_its_page() {
         let mut trial = Trial::new(SweepId::derive("b", "k", "v"), 3, JobId::from("j:3".to_owned()));

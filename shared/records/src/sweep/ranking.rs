@@ -1,5 +1,3 @@
-//! The metric that ranks trials.
-
 use serde::{Deserialize, Serialize};
 use spotsweep_protocol::rungs::{Curve, Rung};
 use spotsweep_sweep_file::Over;
@@ -11,18 +9,18 @@ pub struct Ranking {
     pub name: String,
     /// Whether larger is better.
     pub maximize: bool,
-    /// Which of a trial's values counts.
+    /// Which of a trial's values ranks it.
     #[serde(default)]
     pub over: Over,
 }
 
 impl Ranking {
-    /// A value of the metric as a cost, of which less is better; and a cost as a value.
+    /// Converts a value of the metric to a cost, which is better if it is less, or a cost to a value.
     pub fn cost(&self, value: f64) -> f64 {
         if self.maximize { -value } else { value }
     }
 
-    /// A curve of values as costs.
+    /// Converts a curve of values to costs.
     pub fn costs(&self, curve: &Curve) -> Curve {
         let rung = |of: &Rung| Rung { value: self.cost(of.value), best: self.cost(of.best), mean: self.cost(of.mean) };
         curve.iter().map(|(step, of)| (*step, rung(of))).collect()

@@ -1,33 +1,34 @@
-//! What a sweep names in AWS: what is looked up, and what AWS shows of it. The rules are in `decide/target.rs`.
+//! What AWS shows of the job definition, the queue and the snapshots or volumes that a sweep names. The rules about it
+//! are in `decide/target.rs`.
 
 use std::collections::BTreeMap;
 
 use crate::sweep::Prepared;
 use crate::workspace::Origin;
 
-/// What stands before the name in a job definition's ARN.
+/// The text before the name in a job definition's ARN.
 const DEFINITION_RESOURCE: &str = ":job-definition/";
 
-/// The error codes of DescribeSnapshots that mean: there is no such snapshot for this account.
+/// The error codes of DescribeSnapshots for a snapshot that does not exist for this account.
 const NO_SNAPSHOT: [&str; 3] = ["InvalidSnapshot.NotFound", "InvalidSnapshotID.Malformed", "InvalidParameterValue"];
 
-/// How DescribeJobDefinitions is asked. It takes revisions, or a name with a status, and no mixture of both
+/// The parameters of DescribeJobDefinitions. It takes revisions, or a name with a status, but no mixture of both
 /// (<https://docs.aws.amazon.com/batch/latest/APIReference/API_DescribeJobDefinitions.html>).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DefinitionQuery {
-    /// `jobDefinitions`: one revision, as `name:revision` or ARN. The ARN of another region or account is then refused,
-    /// or not found.
+    /// `jobDefinitions`: one revision, as `name:revision` or ARN. AWS refuses the ARN of another region or account, or
+    /// does not find it.
     Revision(String),
     /// `jobDefinitionName`, with the status ACTIVE.
     Name(String),
 }
 
-/// How EC2 is asked for what the workspaces start from.
+/// The call to EC2 that describes what the workspaces start from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BaseQuery {
     /// DescribeSnapshots by id.
     Snapshot(String),
-    /// DescribeSnapshots by ids, those that are there.
+    /// DescribeSnapshots by ids, which returns those that exist.
     Snapshots(Vec<String>),
     /// DescribeVolumes with one filter.
     Volumes {
@@ -38,18 +39,18 @@ pub enum BaseQuery {
     },
 }
 
-/// What AWS shows of what a sweep names.
+/// What AWS shows of the things that a sweep names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Target {
-    /// Job definitions that answer the [`DefinitionQuery`], of any status.
+    /// Job definitions that match the [`DefinitionQuery`], of any status.
     pub definitions: Vec<Definition>,
-    /// The job queue, where there is one of that name.
+    /// The job queue, if there is one of that name.
     pub queue: Option<Queue>,
     /// What the workspaces start from.
     pub base: Base,
 }
 
-/// A revision of a job definition.
+/// A revision of a job definition, with the fields that a sweep's check needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Definition {
     /// Its ARN, which ends with the revision.
@@ -58,28 +59,28 @@ pub struct Definition {
     pub revision: u32,
     /// `ACTIVE` or `INACTIVE`.
     pub status: String,
-    /// Seconds that an attempt may take, where it says so: for jobs that say nothing else.
+    /// Seconds that an attempt may take, for jobs without a timeout of their own; absent where the definition has none.
     pub timeout_seconds: Option<u32>,
-    /// GPUs that its containers ask for, where jobs do not say otherwise.
+    /// GPUs of its containers, for jobs without a number of their own.
     pub gpus: u32,
 }
 
-/// A job queue.
+/// A job queue, with the field that a sweep's check needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Queue {
     /// `ENABLED` or `DISABLED`.
     pub state: String,
 }
 
-/// What was found for a [`BaseQuery`].
+/// The result of a [`BaseQuery`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Base {
-    /// Nothing was asked: the workspaces start blank, or there are none.
+    /// The query was not made, because the workspaces start blank or there are none.
     #[default]
     NotAsked,
-    /// The snapshot, where this account may use one of that id.
+    /// The snapshot, if this account may use one of that id.
     Snapshot(Option<BaseSnapshot>),
-    /// Those of the snapshots that this account may use, by id.
+    /// The snapshots that this account may use, by id.
     Snapshots(BTreeMap<String, BaseSnapshot>),
     /// All volumes that the filter finds.
     Volumes(Vec<BaseVolume>),
@@ -88,9 +89,9 @@ pub enum Base {
 /// A snapshot that workspaces may start from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BaseSnapshot {
-    /// EC2's word, such as `completed`.
+    /// EC2's name of the state, such as `completed`.
     pub state: String,
-    /// GiB of the volume that it is of.
+    /// Size of its volume in GiB.
     pub size_gib: u32,
 }
 
@@ -99,22 +100,22 @@ pub struct BaseSnapshot {
 pub struct BaseVolume {
     /// `vol-…`
     pub id: String,
-    /// Its availability zone.
+    /// The availability zone.
     pub zone: String,
-    /// GiB.
+    /// Size in GiB.
     pub size_gib: u32,
-    /// EC2's word, such as `available`.
+    /// EC2's name of the state, such as `available`.
     pub state: String,
-    /// Its Name tag.
+    /// The Name tag.
     pub name: Option<String>,
-    /// Whether it carries the tag [`crate::workspace::SWEEP_TAG`].
+    /// Whether it has the tag [`crate::workspace::SWEEP_TAG`].
     pub is_tagged: bool,
     /// The instance that it is attached to.
     pub instance: Option<String>,
 }
 
 impl DefinitionQuery {
-    /// For `name`, `name:revision`, or an ARN with or without revision.
+    /// Returns the query for `name`, `name:revision`, or an ARN with or without revision.
     pub fn of(named: &str) -> Self {
         let of_arn = named.rsplit_once(DEFINITION_RESOURCE).filter(|_| named.starts_with("arn:"));
         let short = of_arn.map_or(named, |(_, short)| short);
@@ -126,7 +127,7 @@ impl DefinitionQuery {
 }
 
 impl BaseQuery {
-    /// For what a sweep starts from, if it names anything.
+    /// Returns the query for what a sweep's workspaces start from; `None` if the sweep names nothing.
     pub fn of(prepared: &Prepared) -> Option<Self> {
         match &prepared.plan.workspace.as_ref()?.origin {
             Origin::Blank => None,
@@ -139,20 +140,20 @@ impl BaseQuery {
         }
     }
 
-    /// Whether this error of DescribeSnapshots means that there is no such snapshot.
+    /// Whether this error code of DescribeSnapshots means that there is no such snapshot.
     pub fn is_no_snapshot(code: &str) -> bool {
         NO_SNAPSHOT.contains(&code)
     }
 }
 
-/// A filter's value that matches this text alone: `*` and `?` are wildcards, and a backslash makes the next character
-/// plain (EC2 user guide, "Filter resources using the API").
+/// Returns the filter value that matches only this text. `*` and `?` are wildcards, and a backslash escapes the next
+/// character (EC2 user guide, "Filter resources using the API").
 fn literal(text: &str) -> String {
     let escaped = |letter| if matches!(letter, '*' | '?' | '\\') { vec!['\\', letter] } else { vec![letter] };
     text.chars().flat_map(escaped).collect()
 }
 
-/// Whether a name is a volume's id, and no Name tag.
+/// Whether a name is the id of a volume. Otherwise it is a Name tag.
 pub fn is_volume_id(text: &str) -> bool {
     text.strip_prefix("vol-").is_some_and(|hex| !hex.is_empty() && hex.bytes().all(|digit| digit.is_ascii_hexdigit()))
 }

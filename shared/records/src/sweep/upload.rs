@@ -1,31 +1,31 @@
-//! The drop zone: which keys count as sweep files, and where their answers lie.
+//! The drop zone: which keys are sweep files, and where their answers are written.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use spotsweep_protocol::ids::SweepId;
 
-/// Where sweep files are dropped.
+/// The prefix under which sweep files are dropped.
 pub const DROP_PREFIX: &str = "sweeps/";
-/// The object's own metadata with the number of trials in place of the file's `run_cap`
+/// The key of user-defined object metadata with the number of trials, which replaces the file's `run_cap`
 /// (<https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingMetadata.html>: `x-amz-meta-…`).
 pub const RUN_CAP_METADATA: &str = "spotsweep-run-cap";
-/// How the key of the answer to a sweep file that was taken ends.
+/// The end of the key of an accepted sweep file's answer.
 pub const PLAN: &str = ".plan.json";
 const REJECTED: &str = ".rejected.json";
-/// <https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html>
+/// S3's limit: <https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html>
 const MAX_KEY_BYTES: usize = 1024;
 
-/// One version of one dropped object, as S3's event tells it.
+/// One version of one dropped object, as S3's event describes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Upload {
     /// Bucket name.
     pub bucket: String,
-    /// Object key, as the event spells it.
+    /// Object key, as it is in the event.
     pub key: String,
     /// S3's version id; absent where the bucket is not versioned or the event was made by hand.
     pub version_id: Option<String>,
-    /// What tells this put from any other: the version id, else ETag and sequencer.
+    /// The text that distinguishes this put from all others: the version id, or else ETag and sequencer.
     pub fingerprint: String,
     /// Size in bytes as S3's event gives it; absent in events made by hand.
     pub size: Option<u64>,
@@ -34,20 +34,20 @@ pub struct Upload {
 }
 
 impl Upload {
-    /// The sweep that this upload is.
+    /// Returns the id of the upload's sweep.
     pub fn sweep(&self) -> SweepId {
         SweepId::derive(&self.bucket, &self.key, &self.fingerprint)
     }
 
-    /// Whether the key is a sweep file's: under `sweeps/`, ending in `.yaml` or `.yml`,
-    /// in lower case as in the EventBridge rule.
+    /// Whether the key is that of a sweep file: it starts with `sweeps/` and ends with `.yaml` or `.yml`, in lower case
+    /// as in the EventBridge rule.
     pub fn is_sweep_file(&self) -> bool {
         let key = &self.key;
         key.starts_with(DROP_PREFIX) && (key.ends_with(".yaml") || key.ends_with(".yml"))
     }
 
-    /// Whether a person waits for an answer to this object: it lies under `sweeps/` and is itself no answer and no
-    /// folder, or it is named as a sweep file and lies at the top of the bucket.
+    /// Whether this object gets an answer. It does if it is under `sweeps/` and is itself neither an answer nor a
+    /// folder. It also does if it is named like a sweep file and is at the top of the bucket.
     pub fn is_answered(&self) -> bool {
         let key = self.key.to_ascii_lowercase();
         let is_own = key.ends_with(PLAN) || key.ends_with(REJECTED) || key.ends_with('/');
@@ -55,8 +55,8 @@ impl Upload {
         !is_own && (self.key.starts_with(DROP_PREFIX) || is_misplaced)
     }
 
-    /// Why the key is not taken; `None` for one that is. Sources conflict on how EventBridge encodes S3 keys (fact 16),
-    /// so only characters that no encoding touches are taken, and no `..`.
+    /// Returns why the key is rejected; `None` for a valid one. Sources contradict each other on how EventBridge
+    /// encodes S3 keys (fact 16). So only characters that no encoding changes are valid, and `..` is not.
     pub fn key_problem(&self) -> Option<String> {
         let key = &self.key;
         let bytes = key.len();
@@ -79,13 +79,13 @@ impl Upload {
         Some(format!("the key {key:?} has {part:?}"))
     }
 
-    /// Where the answer to an accepted file lies: `<key>.plan.json`.
+    /// Returns the key of an accepted file's answer: `<key>.plan.json`.
     pub fn plan_key(&self) -> String {
         format!("{}{PLAN}", self.key)
     }
 
-    /// Where the answer to a rejected file lies: `<key>.rejected.json`. Where that is more than a key may have, the end of
-    /// the key gives way to the sweep's id.
+    /// Returns the key of a rejected file's answer: `<key>.rejected.json`. If that is too long for a key, the sweep's
+    /// id replaces the end of the file's key.
     pub fn rejected_key(&self) -> String {
         if self.key.len() + REJECTED.len() <= MAX_KEY_BYTES {
             return format!("{}{REJECTED}", self.key);
@@ -123,7 +123,7 @@ mod tests {
         }
     }
 
-    /// Else an answer to an answer would have an answer.
+    /// Otherwise an answer to an answer would get an answer.
     #[test]
     fn answers_folders_and_results_are_not_answered() {
         for key in ["sweeps/a.yaml", "sweeps/notes.txt", "sweeps/team/train.py", "a.yaml", "A.YML"] {

@@ -1,4 +1,4 @@
-//! A trial's rungs, and what came of its comparison with other trials.
+//! The results of a trial's comparison with other trials at its rungs.
 
 use std::fmt;
 
@@ -9,27 +9,27 @@ use crate::stored::is_default;
 use spotsweep_protocol::rungs::Reached;
 use spotsweep_protocol::words::{counted, figure};
 
-/// The comparison of a trial with the others that have reached the same rung. It is made once for each rung.
+/// The comparison of a trial with the others that have reached the same rung. Each rung has one.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
-    /// The trial's value that was compared.
+    /// The trial's value.
     pub value: f64,
-    /// The value that it had to reach; absent where too few trials have reached the rung.
+    /// The threshold that the trial had to reach; absent where too few trials have reached the rung.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<f64>,
-    /// Trials that had reached the rung, this one included.
+    /// How many trials had reached the rung, including this one.
     pub of: usize,
 }
 
-/// A trial that does not go on: it was worse than the cut. That is final.
+/// The final decision that a trial does not continue, because it was worse than the threshold.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct EarlyStop {
-    /// The rung.
+    /// The rung of the comparison.
     pub rung: u64,
     /// The comparison that stopped it.
     #[serde(flatten)]
     pub by: Comparison,
-    /// Whether it was compared because it was interrupted.
+    /// Whether the trial was compared because of an interruption.
     #[serde(default, skip_serializing_if = "is_default")]
     pub at_interruption: bool,
 }
@@ -53,14 +53,14 @@ impl fmt::Display for EarlyStop {
 }
 
 impl Trial {
-    /// Of the rungs that an attempt reports, those that count: none before Batch has reported that its container has
-    /// started. Each report repeats them all, so that costs a few seconds. Without it, whoever can claim an attempt that
-    /// waits could have other trials stopped.
+    /// Returns the reported rungs that count. No rung counts before Batch has reported that the attempt's container has
+    /// started. Each report repeats all rungs, so this delays a comparison by a few seconds. Without the rule, a forged
+    /// claim of a waiting attempt could have other trials stopped.
     pub fn trained<'r>(&self, attempt: u32, reported: &'r [Reached]) -> &'r [Reached] {
         if self.has_started(attempt) { reported } else { &[] }
     }
 
-    /// Whether it is stopped early, and none of its attempts is under way.
+    /// Whether the trial is stopped early and no attempt of it is under way.
     pub fn is_left_for_good(&self) -> bool {
         self.stopped.is_some() && self.claimed_by.is_none_or(|attempt| attempt <= self.ended)
     }

@@ -1,10 +1,10 @@
-//! The attempts of a trial that its instances were taken from.
+//! The interrupted attempts of a trial.
 
 use super::{Attempt, INTERRUPTED_EXIT_CODE, Reason, Trial};
 
 impl Trial {
-    /// Attempts that ended because their instance was taken, by number. The attempt in which spotsweep ended the trial
-    /// (a person, the budget, a limit) is none of them, although its runner ends as at an interruption.
+    /// Returns the interrupted attempts with their numbers. The last attempt is left out if spotsweep ended the trial
+    /// (a person, the budget, a limit), because its runner then ends as after an interruption.
     pub fn interruptions(&self) -> impl Iterator<Item = (u32, &Attempt)> {
         let is_stopped = self.is_over() && self.reason.as_ref().is_some_and(|reason| reason.stopped().is_some());
         let last = self.attempts.keys().next_back().filter(|_| is_stopped).copied();
@@ -12,8 +12,8 @@ impl Trial {
         attempts.filter(move |(number, attempt)| Some(*number) != last && attempt.was_interrupted())
     }
 
-    /// Why an attempt was interrupted, for people. Batch's own words say only that the container has exited, where the
-    /// runner ended it.
+    /// Returns why an attempt was interrupted, for people. Where the runner ended the container, Batch's reason says
+    /// only that the container has exited.
     pub fn why_interrupted(&self, number: u32) -> Option<String> {
         let attempt = self.attempts.get(&number)?;
         let reason = attempt.reason.as_ref();

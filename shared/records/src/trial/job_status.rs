@@ -2,28 +2,28 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Batch's job states, in the order in which an attempt passes through them.
+/// The states of a Batch job, in the order in which an attempt passes through them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum JobStatus {
-    /// Accepted.
+    /// Batch has accepted the job.
     Submitted,
-    /// Waiting for a dependency; an array parent stays here until its children are done.
+    /// The job waits for a dependency. An array parent stays here until its children are done.
     Pending,
-    /// Waiting for capacity.
+    /// The job waits for capacity.
     Runnable,
-    /// Placed on an instance; the image is being pulled.
+    /// The job is placed on an instance, and the image is being pulled.
     Starting,
     /// The container runs.
     Running,
-    /// Ended with exit code 0.
+    /// The container ended with exit code 0.
     Succeeded,
-    /// Ended otherwise, and not to be retried.
+    /// The job ended in another way, and Batch does not retry it.
     Failed,
 }
 
 impl JobStatus {
-    /// Whether Batch will not change it any more.
+    /// Whether Batch will not change this state any more.
     pub fn is_terminal(self) -> bool {
         matches!(self, Self::Succeeded | Self::Failed)
     }

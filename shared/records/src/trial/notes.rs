@@ -1,14 +1,14 @@
-//! What was not as usual with a trial, for people.
+//! Notes for people about what was unusual with a trial.
 
 use super::{Standing, Trial};
 use spotsweep_protocol::words::figure;
 
-/// Of a trial that has succeeded.
+/// The note of a trial that has succeeded without a model.
 const NO_MODEL: &str = "no model was collected: the training left no file in $SPOTSWEEP_OUTPUT, and no checkpoint";
 
 impl Trial {
-    /// What was not as usual with its workspace, its outputs and its metrics, and last a silence and a stall: a sentence
-    /// each.
+    /// Returns what was unusual with the trial's workspace, its outputs and its metrics, and last its kept workspace, a
+    /// silence and a stall. Each note is a sentence.
     pub fn notes(&self) -> Vec<String> {
         let of_workspace = self.workspace.iter().flat_map(|workspace| &workspace.notes).cloned();
         let left_out = self.end.iter().flat_map(|end| &end.outputs.left_out);
@@ -26,7 +26,7 @@ impl Trial {
         of_workspace.chain(no_model).chain(left_out).chain(unread).chain(doubtful).chain(last).collect()
     }
 
-    /// What is kept of it after its end.
+    /// Returns the note about the workspace that is kept after the trial's end.
     pub fn kept_note(&self) -> Option<String> {
         let kept = self.workspace.as_ref()?.kept()?;
         Some(match kept.snapshot {

@@ -6,18 +6,19 @@ use serde::{Deserialize, Serialize};
 
 use spotsweep_protocol::stop::StopReason;
 
-/// Why an attempt or a trial has ended. Of two reasons the larger one counts: spotsweep's own says more than Batch's.
+/// Why an attempt or a trial has ended. Of two reasons the larger one counts, because spotsweep's reason is more
+/// precise than Batch's.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Reason {
-    /// Batch's own.
+    /// Batch's reason.
     Batch(String),
-    /// Spotsweep stopped it.
+    /// The reason for which spotsweep stopped it.
     Stopped(StopReason),
 }
 
 impl Reason {
-    /// The text of Batch's own reason; empty for a stop.
+    /// Returns the text of Batch's reason; empty for a stop.
     pub fn of_batch(&self) -> &str {
         match self {
             Self::Batch(text) => text,
@@ -25,7 +26,7 @@ impl Reason {
         }
     }
 
-    /// Why spotsweep stopped it, if it did.
+    /// Returns why spotsweep stopped it, if it did.
     pub fn stopped(&self) -> Option<&StopReason> {
         match self {
             Self::Batch(_) => None,
@@ -35,7 +36,7 @@ impl Reason {
 }
 
 impl From<String> for Reason {
-    /// What Batch says, which may be what spotsweep gave it.
+    /// Reads a reason from Batch, which can be one that spotsweep gave to TerminateJob.
     fn from(text: String) -> Self {
         StopReason::of_batch(&text).map_or(Self::Batch(text), Self::Stopped)
     }

@@ -1,8 +1,8 @@
-//! Which ends of an attempt Batch answers with another attempt.
+//! The rules by which Batch starts another attempt after an attempt's end.
 
 use super::{AGENT_FAILED, HOST_GONE, INTERRUPTED_EXIT_CODE, NOT_STARTED};
 
-/// What of an ended attempt a rule is about
+/// The property of an ended attempt that a rule matches
 /// (<https://docs.aws.amazon.com/batch/latest/APIReference/API_EvaluateOnExit.html>).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RetryOn {
@@ -14,19 +14,19 @@ pub enum RetryOn {
     Reason,
 }
 
-/// One rule of a job's retry strategy. The first that matches counts.
+/// One rule of a job's retry strategy. The first rule that matches counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RetryRule {
-    /// What it looks at.
+    /// The property that it matches.
     pub on: RetryOn,
-    /// What it matches; a `*` at the end stands for any rest.
+    /// The matched text. A `*` at the end matches any rest.
     pub pattern: String,
     /// Whether Batch starts another attempt.
     pub retries: bool,
 }
 
-/// The rules of every job: interruptions are started again, and so are failures of Docker, ECR and the ECS agent;
-/// everything else is final. Without the last rule Batch would retry whatever no rule matches. Batch takes five rules at
+/// Returns the rules of every job. Batch retries interruptions and failures of Docker, ECR and the ECS agent; every
+/// other end is final. Without the last rule Batch would retry an end that no rule matches. Batch takes five rules at
 /// most (fact 18).
 pub fn retry_rules() -> [RetryRule; 5] {
     let rule = |on, pattern, retries| RetryRule { on, pattern, retries };

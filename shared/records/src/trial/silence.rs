@@ -1,4 +1,4 @@
-//! An attempt whose runner does not report, while AWS Batch shows it as running.
+//! An attempt whose runner does not report, although AWS Batch shows it as running.
 
 use std::fmt;
 
@@ -8,67 +8,67 @@ use serde::{Deserialize, Serialize};
 use super::{JobStatus, Trial};
 use spotsweep_protocol::silence::SILENT_AFTER;
 
-/// Requests of a runner that come within this time after a noted one are not noted: a runner that waits for its workspace
-/// asks every few seconds, and each note is a write.
+/// A runner's request is not noted within this time after a noted one. A runner that waits for its workspace asks every
+/// few seconds, and each note is a write.
 const NOTED_EVERY: SignedDuration = SignedDuration::from_secs(60);
 
-/// What ECS says of the agent on an instance.
+/// ECS's report about the agent of an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AgentState {
-    /// It is connected.
+    /// The agent is connected.
     Connected,
-    /// It is not.
+    /// The agent is not connected.
     Disconnected,
-    /// ECS does not know the container instance (any more).
+    /// ECS does not know the container instance, or does not know it any more.
     Unknown,
 }
 
-/// What EC2 says of an instance.
+/// EC2's report about an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum InstanceStatus {
-    /// It runs, and no status check has failed.
+    /// The instance runs, and no status check has failed.
     NotImpaired,
-    /// It runs, and a status check has failed.
+    /// The instance runs, and a status check has failed.
     Impaired,
-    /// It is stopped, or about to be.
+    /// The instance is stopped, or about to be.
     Stopped,
-    /// It is terminated, or about to be, or EC2 does not know it (any more).
+    /// The instance is terminated or about to be, or EC2 does not know it.
     Gone,
-    /// Which instance it is, is not known.
+    /// It is not known which instance it is.
     Unknown,
 }
 
-/// The instance of an attempt, by what ECS and EC2 say.
+/// The instance of an attempt, as ECS and EC2 report it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Host {
-    /// `i-…`, by ECS; by the attempt's record where ECS does not know the container instance.
+    /// `i-…` from ECS, or from the attempt's record where ECS does not know the container instance.
     pub instance: Option<String>,
-    /// Of the ECS agent.
+    /// The state of the ECS agent.
     pub agent: AgentState,
-    /// Of the instance.
+    /// The state of the instance.
     pub status: InstanceStatus,
 }
 
-/// A silence that people have been notified of.
+/// A silence of which people were notified.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Silence {
-    /// The attempt.
+    /// The silent attempt's number.
     pub attempt: u32,
-    /// Its last report.
+    /// The time of its last report.
     pub since: Timestamp,
-    /// Of the ECS agent on its instance.
+    /// The state of the ECS agent on its instance.
     pub agent: AgentState,
-    /// Of its instance.
+    /// The state of its instance.
     pub status: InstanceStatus,
-    /// Why EC2 does not end the instance, where it was to.
+    /// Why EC2 refused to terminate the instance, if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refusal: Option<String>,
 }
 
-/// Whether nothing can run there, as ECS and EC2 both say. ECS alone proves nothing: its agents disconnect and connect
-/// again several times an hour.
+/// Whether nothing can run on the instance, as ECS and EC2 both report. ECS alone proves nothing, because its agents
+/// disconnect and connect again several times an hour.
 pub fn is_dead(agent: AgentState, status: InstanceStatus) -> bool {
     let is_disconnected = matches!(agent, AgentState::Disconnected | AgentState::Unknown);
     let is_down = matches!(status, InstanceStatus::Impaired | InstanceStatus::Stopped | InstanceStatus::Gone);
@@ -76,7 +76,7 @@ pub fn is_dead(agent: AgentState, status: InstanceStatus) -> bool {
 }
 
 impl Host {
-    /// The instance that is to be ended: one that is dead, and still there.
+    /// Returns the instance to terminate: one that is dead and still exists.
     pub fn to_end(&self) -> Option<&str> {
         let is_there = self.status != InstanceStatus::Gone;
         self.instance.as_deref().filter(|_| is_there && is_dead(self.agent, self.status))
@@ -84,38 +84,40 @@ impl Host {
 }
 
 impl Trial {
-    /// Whether an attempt has reported. It claims and mounts before that, so a claim that comes later is a late copy.
+    /// Whether the attempt has reported. It claims and mounts before its first report, so a claim or mount that arrives
+    /// afterwards is a late copy.
     pub fn has_begun(&self, attempt: u32) -> bool {
         self.attempts.get(&attempt).is_some_and(|attempt| attempt.sequence.is_some())
     }
 
-    /// A runner that has the trial asks or reports.
+    /// Notes the time of a request from the runner that holds the trial, which also ends its silence.
     pub fn has_reported(&mut self, attempt: u32, now: Timestamp) {
         self.silence = self.silence.take().filter(|silence| silence.attempt != attempt);
         if self.reported_at.is_none_or(|noted| now.duration_since(noted) >= NOTED_EVERY) {
-            // Without parts of a second: they are a third of its bytes.
+            // Fractions of a second are left out, because they would take a third of the stored bytes.
             self.reported_at = Timestamp::from_second(now.as_second()).ok();
         }
     }
 
-    /// Since when the attempt that Batch shows as running has not reported, from the moment on at which AWS is asked.
+    /// Returns the last report of the running attempt, if it is so old that AWS has to be asked about the instance.
     pub fn silent_since(&self, now: Timestamp) -> Option<Timestamp> {
         self.reported_at.filter(|_| self.asked_after().is_some_and(|at| at <= now))
     }
 
-    /// When AWS is asked about the instance, if no report comes before; absent where no claimed attempt runs.
+    /// Returns when AWS has to be asked about the instance, if no report comes before; `None` if no claimed attempt
+    /// runs.
     pub fn asked_after(&self) -> Option<Timestamp> {
         let is_claimed = self.claimed_by == Some(self.ended.saturating_add(1));
         let runs = self.status == JobStatus::Running && is_claimed;
         self.reported_at.filter(|_| runs)?.checked_add(SILENT_AFTER).ok()
     }
 
-    /// The silence of an attempt, where people have been notified of it.
+    /// Returns the silence of an attempt, if people were notified of it.
     pub fn known_silence(&self, attempt: u32) -> Option<&Silence> {
         self.silence.as_ref().filter(|silence| silence.attempt == attempt)
     }
 
-    /// What people read of a silence, also after its attempt has ended with its instance.
+    /// Returns the note about a silence, also after its attempt has ended with its instance.
     pub(super) fn silence_note(&self) -> Option<String> {
         self.silence.as_ref().map(ToString::to_string)
     }

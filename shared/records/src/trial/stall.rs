@@ -1,4 +1,4 @@
-//! A training that shows no sign of life, as its runner reports it.
+//! A training that shows no sign of progress, as its runner reports it.
 
 use std::fmt;
 
@@ -9,15 +9,16 @@ use super::{Attempt, Reason, Trial};
 use spotsweep_protocol::stall::{NO_SIGN, StallRule};
 use spotsweep_protocol::stop::StopReason;
 
-/// Attempts that are ended for a stall and go on from their checkpoint. The next stall ends the trial.
+/// How many attempts are ended for a stall and followed by one that continues from their checkpoint. The next stall
+/// ends the trial.
 const MOST_ENDS: usize = 2;
 
-/// A stall that people have been notified of.
+/// A stall of which people were notified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stall {
-    /// The attempt.
+    /// The stalled attempt's number.
     pub attempt: u32,
-    /// The training's last sign of life.
+    /// The time of the training's last sign of life.
     pub since: Timestamp,
 }
 
@@ -28,25 +29,25 @@ impl fmt::Display for Stall {
 }
 
 impl Attempt {
-    /// Whether it was ended because its training showed no sign of life.
+    /// Whether the attempt was ended for a stall.
     pub fn has_stalled(&self) -> bool {
         matches!(self.reason.as_ref().and_then(Reason::stopped), Some(StopReason::Stalled { .. }))
     }
 }
 
 impl Trial {
-    /// The stall that lasts, if any: the end of its attempt ends it too.
+    /// Returns the stall that lasts, if there is one. It lasts at most until its attempt ends.
     pub fn stalled(&self) -> Option<Stall> {
         self.stall.filter(|stall| stall.attempt > self.ended && !self.is_over())
     }
 
-    /// The sweep's rule, as it holds for the trial's next stall.
+    /// Returns the sweep's rule as it is for the trial's next stall.
     pub fn stall_rule(&self, of_sweep: StallRule) -> StallRule {
         let ends = self.attempts.values().filter(|attempt| attempt.has_stalled()).count();
         StallRule { is_last: ends >= MOST_ENDS, ..of_sweep }
     }
 
-    /// What people read of a stall that lasts.
+    /// Returns the note about a stall that lasts.
     pub(super) fn stall_note(&self) -> Option<String> {
         self.stalled().as_ref().map(ToString::to_string)
     }

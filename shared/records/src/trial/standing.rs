@@ -1,4 +1,4 @@
-//! Where a trial stands, in the words of every page and command.
+//! A trial's standing, with the same name on every page and in every command.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
@@ -7,28 +7,28 @@ use super::{JobStatus, Reason, Trial};
 use crate::workspace::{Keep, Workspace};
 use spotsweep_protocol::stop::StopReason;
 
-/// Where a trial stands.
+/// What a trial does, or how it has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Standing {
-    /// No attempt is under way; another one starts.
+    /// No attempt is under way, and another one will start.
     Waiting,
-    /// An attempt has its instance; its container does not run yet.
+    /// An attempt has an instance, but its container does not run yet.
     Starting,
     /// An attempt's container runs.
     Running,
     /// The training ended with exit code 0.
     Succeeded,
-    /// It ended otherwise, and is not tried again.
+    /// The training ended otherwise, or the trial was ended, and no further attempt starts.
     Failed,
     /// A person ended it with `spotsweep cancel`.
     Cancelled,
-    /// It was stopped early, as others are better, or never started, as the sweep's target was reached.
+    /// Early stopping ended the trial because others are better, or it never started because the target was reached.
     Stopped,
 }
 
 impl Standing {
-    /// In one word.
+    /// Returns the standing as one word.
     pub fn name(self) -> &'static str {
         match self {
             Self::Waiting => "waiting",
@@ -43,22 +43,23 @@ impl Standing {
 }
 
 impl Trial {
-    /// Whether it has ended for good.
+    /// Whether the trial has ended for good.
     pub fn is_over(&self) -> bool {
         self.status.is_terminal()
     }
 
-    /// Whether no volume or snapshot is left of it but what is kept on purpose.
+    /// Whether no volume or snapshot of the trial is left except what is kept on purpose.
     pub fn is_clean(&self) -> bool {
         self.workspace.as_ref().is_none_or(Workspace::is_clean)
     }
 
-    /// Whether it has ended for good, and is clean: nothing of it changes any more, but what is kept is deleted in time.
+    /// Whether the trial has ended for good and is clean. Its record then changes only when its kept workspace is
+    /// deleted.
     pub fn is_done(&self) -> bool {
         self.is_over() && self.is_clean()
     }
 
-    /// Where it stands.
+    /// Returns the trial's standing, from Batch's state and the reason of the end.
     pub fn standing(&self) -> Standing {
         match self.status {
             JobStatus::Submitted | JobStatus::Pending | JobStatus::Runnable => Standing::Waiting,
@@ -81,8 +82,9 @@ impl Trial {
         matches!(self.reason.as_ref().and_then(Reason::stopped), Some(StopReason::Target { .. }))
     }
 
-    /// The name of the person who cancelled it. Batch keeps the name with the job: a terminated job has the reason that
-    /// TerminateJob was given (<https://docs.aws.amazon.com/batch/latest/APIReference/API_TerminateJob.html>).
+    /// Returns the name of the person who cancelled the trial. Batch keeps the name with the job, because a terminated
+    /// job has the reason that TerminateJob got
+    /// (<https://docs.aws.amazon.com/batch/latest/APIReference/API_TerminateJob.html>).
     pub fn cancelled_by(&self) -> Option<&str> {
         match self.reason.as_ref().and_then(Reason::stopped) {
             Some(StopReason::Cancelled { by, .. }) => Some(by),
@@ -90,7 +92,7 @@ impl Trial {
         }
     }
 
-    /// Until when its workspace is kept, if it ends now; `None` where the workspace is deleted at once.
+    /// Returns until when the workspace is kept if the trial ends now; `None` if the workspace is deleted at once.
     pub fn keeps_until(&self, keep: Keep, now: Timestamp) -> Option<Timestamp> {
         let seconds = match self.standing() {
             Standing::Waiting | Standing::Starting | Standing::Running | Standing::Stopped => 0,
@@ -102,13 +104,13 @@ impl Trial {
         until.filter(|_| seconds > 0)
     }
 
-    /// Whether the person who cancelled it wants nothing of it to be kept.
+    /// Whether the person who cancelled the trial asked to delete its workspace.
     pub fn is_discarded(&self) -> bool {
         let reason = self.reason.as_ref().and_then(Reason::stopped);
         matches!(reason, Some(StopReason::Cancelled { discard: true, .. }))
     }
 
-    /// Whether the reason of its failure is outside of its training, and says nothing of its parameters.
+    /// Whether the trial failed for a reason outside of its training, which says nothing about its parameters.
     pub fn has_foreign_reason(&self) -> bool {
         match self.reason.as_ref().and_then(Reason::stopped) {
             Some(

@@ -17,7 +17,7 @@ fn seen(status: JobStatus, ended: &[Attempt], current: Attempt) -> Observation {
     }
 }
 
-/// A reclaimed first attempt and a good second one, as Batch tells it.
+/// Returns Batch's observations of a reclaimed first attempt and a successful second one.
 fn history() -> Vec<Observation> {
     let first = Attempt { started_at: at(10), log_stream: Some("log/1".into()), ..Attempt::default() };
     let reclaimed = Attempt { stopped_at: at(20), reason: Some("Host EC2 (…) terminated.".into()), ..first.clone() };
@@ -76,7 +76,7 @@ fn a_timeout_wins_over_the_exit_code_of_an_interruption() {
         assert_eq!((trial.ended, trial.is_worn_out()), (10, is_worn_out), "{last}");
         assert_eq!(trial.attempts[&10].was_interrupted(), is_worn_out);
     }
-    // Whatever the attempt itself has told before.
+    // The timeout counts whatever the attempt itself has reported before.
     trial.attempt(1).merge(&ended("Job attempt duration exceeded timeout"));
     assert!(trial.attempts[&1].has_timed_out());
 }

@@ -1,4 +1,4 @@
-//! Attempts on instances that cannot train.
+//! Attempts on unfit instances.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use super::{Attempt, Reason, Trial};
 use spotsweep_protocol::stop::StopReason;
 
 impl Attempt {
-    /// What is wrong with its instance, where its runner has found that nothing can be trained there.
+    /// Returns what is wrong with the attempt's instance, if its runner has found it unfit.
     pub fn unfit(&self) -> Option<&str> {
         match self.reason.as_ref().and_then(Reason::stopped) {
             Some(StopReason::UnfitInstance { cause }) => Some(cause),
@@ -16,15 +16,15 @@ impl Attempt {
 }
 
 impl Trial {
-    /// How many attempts have ended that count towards the sweep file's `attempts`: an instance that cannot train says
-    /// nothing of the trial.
+    /// Returns how many ended attempts count towards the sweep file's `attempts`. An attempt on an unfit instance does
+    /// not count, because it says nothing about the trial.
     pub fn tried(&self) -> usize {
         self.ended_attempts().filter(|attempt| attempt.unfit().is_none()).count()
     }
 
-    /// How many of the newest attempts were false starts, one after the other. Those on one instance that cannot train count
-    /// once: the instance is to blame. Three false starts count once at least, as an instance that cannot be drained takes
-    /// the trial again and again.
+    /// Returns how many of the newest attempts in a row were false starts. Those on one unfit instance count once,
+    /// because the instance is the cause. Every three false starts count at least once, because an instance that cannot
+    /// be drained gets the trial again and again.
     pub fn false_starts(&self) -> usize {
         let starts: Vec<&Attempt> =
             self.ended_attempts().rev().take_while(|attempt| attempt.is_false_start()).collect();
@@ -41,7 +41,7 @@ mod tests {
 
     use super::*;
 
-    /// False starts on these instances; "" stands for a container that did not start.
+    /// Returns the false starts after attempts on these instances. "" is a container that did not start.
     fn false_starts(instances: &[&str]) -> usize {
         let mut trial = Trial::new(SweepId::derive("b", "k", "v"), 0, JobId::from("j".to_owned()));
         for (instance, number) in instances.iter().zip(1..) {

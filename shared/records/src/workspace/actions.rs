@@ -1,5 +1,5 @@
-//! What is done to volumes and snapshots. Each call may be repeated but [`Call::TakeSnapshot`], which has no client
-//! token (fact 6) and is given only by the invocation that has just committed the wish for it.
+//! The calls to EC2 about volumes and snapshots. Each may be repeated, except for [`Call::TakeSnapshot`]. That call has
+//! no client token (fact 6), so only the invocation that has just committed its request makes it.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,21 +9,21 @@ use jiff::Timestamp;
 use super::{Fact, Origin, Stage, VolumeState, Workspace};
 use crate::workspace::{SnapshotState, WorkspacePlan};
 
-/// How long a detachment may be stuck in `busy` before it is forced: the file system is then repaired by its journal
-/// at the next mount (fact 28).
+/// How long a detachment may be stuck in `busy` before it is forced. The journal then repairs the file system at the
+/// next mount (fact 28).
 const FORCE_DETACH_AFTER_SECONDS: i64 = 300;
 
-/// Tries of one call. The buckets of AttachVolume and DetachVolume refill with 5 a second (fact 23), and a zone's
-/// reclaim empties them: the SDK's usual three tries, over in three seconds, are too few.
+/// Tries of one call. The buckets of AttachVolume and DetachVolume refill with 5 tokens per second (fact 23), and the
+/// reclaim of a zone empties them. The SDK's default of three tries ends after three seconds, which is too soon.
 pub const EC2_TRIES: u32 = 5;
 
-/// Pauses between looks at a volume that is on its way off an instance, 15.5 s in all: a function lives 60. The first
-/// ones are shorter, for volumes that are not mounted any more.
+/// Returns the pauses between descriptions of a volume that is being detached: 15.5 s in all, of a function's 60 s. The
+/// first ones are shorter, for volumes that are not mounted any more.
 pub fn detach_pauses() -> impl Iterator<Item = Duration> {
     (1..20).map(|look| (Duration::from_millis(125) * look).min(Duration::from_secs(1)))
 }
 
-/// One call on EC2 for a trial's workspace.
+/// One call to EC2 for a trial's workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Call {
     /// CreateVolume, with a client token.
@@ -48,20 +48,21 @@ pub enum Call {
     DetachVolume {
         /// `vol-…`
         volume: String,
-        /// Whether to detach it although it is in use.
+        /// Whether the detachment is forced although the volume is in use.
         force: bool,
     },
-    /// DescribeVolumes until the volume is available, for some seconds: EBS sends no event when it is (fact 11).
+    /// DescribeVolumes until the volume is available, for some seconds, because EBS sends no event when it is (fact
+    /// 11).
     AwaitDetached(String),
     /// DeleteVolume.
     DeleteVolume(String),
-    /// CreateSnapshot. Not repeatable (fact 6).
+    /// CreateSnapshot, which must not be repeated (fact 6).
     TakeSnapshot {
-        /// Tagged with it, so that it is found again.
+        /// The operation for the tag, by which the snapshot is looked up.
         operation: u32,
         /// `vol-…`
         volume: String,
-        /// Whether an early snapshot of it, as it is mounted now, has been begun.
+        /// Whether an early snapshot was begun since the volume was last mounted.
         saved_early: bool,
     },
     /// DescribeSnapshots by the operation's tag.
@@ -94,24 +95,24 @@ impl Call {
     }
 }
 
-/// A volume to make.
+/// The parameters of CreateVolume.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewVolume {
-    /// The operation; part of the client token.
+    /// The operation, which is part of the client token.
     pub operation: u32,
     /// Availability zone.
     pub zone: String,
-    /// GiB, where it is made from nothing; a snapshot knows its own size, and the larger of both counts.
+    /// GiB of a blank volume. A volume from a snapshot is at least as large as the snapshot's volume.
     pub size_gib: u32,
-    /// `snap-…`
+    /// `snap-…`; absent for a blank volume.
     pub snapshot: Option<String>,
-    /// The Name tag of an adopted volume, which its copies carry on.
+    /// The Name tag of an adopted volume, which its copies get too.
     pub name: Option<String>,
-    /// MiB/s at which it loads its snapshot; absent for EC2's own, free rate.
+    /// MiB/s at which the volume loads its snapshot; absent for EC2's default rate, which is free.
     pub initialization_rate: Option<u32>,
 }
 
-/// The device name for a volume: the recommended `/dev/sd[f-p]`, then `/dev/xvdb[a-z]`
+/// Returns a device name for a volume: the recommended `/dev/sd[f-p]`, then `/dev/xvdb[a-z]`
 /// (<https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/device_naming.html>).
 pub fn device(number: u32) -> String {
     let letter = |first: u8, offset: u32| char::from(first + u8::try_from(offset).unwrap_or(0));
@@ -121,17 +122,17 @@ pub fn device(number: u32) -> String {
     }
 }
 
-/// The names that AWS recommends for data volumes.
+/// How many names AWS recommends for data volumes.
 pub(super) const RECOMMENDED_DEVICES: u32 = 11;
 
 /// Number of device names.
 pub(super) const DEVICES: u32 = RECOMMENDED_DEVICES + 26;
 
 impl Workspace {
-    /// The calls that this record implies: the state is the outbox.
+    /// Returns the calls that this record implies, because the state is the outbox.
     ///
-    /// Those that are new since `before`, and after some facts all of them, in their repeatable form: a snapshot that was
-    /// asked for just now is taken, one that was asked for before `lease_ended` is looked up.
+    /// These are the calls that are new since `before`. After some facts they are all calls, in their repeatable form:
+    /// a snapshot whose request is new is taken, and one that was requested before `lease_ended` is looked up.
     pub fn required_actions(
         &self,
         before: Option<&Self>,
@@ -140,7 +141,8 @@ impl Workspace {
         now: Timestamp,
         lease_ended: Timestamp,
     ) -> Vec<Call> {
-        // A deletion that fails must not fail the claim of an attempt that waits: it is repeated where nothing waits.
+        // A failed deletion must not fail the claim of a waiting attempt, so deletions are repeated only when the
+        // record is due.
         let is_due = matches!(fact, Fact::Due);
         let again = is_due || matches!(fact, Fact::Wanted(_));
         let mut calls = self.snapshot_actions(before, again, lease_ended);
@@ -188,7 +190,7 @@ impl Workspace {
         calls
     }
 
-    /// Whether the snapshot follows an early one of the same use of its volume.
+    /// Whether the snapshot follows an early one that was requested just before it.
     fn is_saved_early(&self, operation: u32) -> bool {
         let before = self.snapshots.range(..operation).next_back();
         before.is_some_and(|(_, before)| before.early.is_some() && before.id.is_some())
@@ -197,7 +199,7 @@ impl Workspace {
     fn stage_actions(&self, is_new: bool, plan: &WorkspacePlan, now: Timestamp) -> Vec<Call> {
         let Some(volume) = &self.volume.id else {
             return match &self.stage {
-                // One after the other has come to nothing: the next one waits until the attempt asks again.
+                // Several volumes have failed in a row, so the next one is requested only when the attempt asks again.
                 Stage::Creating if is_new && self.refusals > 1 => vec![],
                 Stage::Creating => vec![Call::CreateVolume(self.new_volume(plan))],
                 Stage::Disposing

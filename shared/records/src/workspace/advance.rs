@@ -1,14 +1,14 @@
-//! The transitions: how far the workspace moves on what is known. The table stands in `workspace.rs`.
+//! The transitions of the table in `workspace.rs`: how far the workspace advances with the known facts.
 
 use jiff::Timestamp;
 
 use super::actions::RECOMMENDED_DEVICES;
 use super::{Place, Stage, VolumeState, Workspace, WorkspacePlan};
 
-/// Steps of one call: the longest way through the table, twice. A bound, not a tuning.
+/// Most steps of one call: twice the longest path through the table. It only bounds the loop.
 const MAX_STEPS: usize = 20;
 
-/// What else a transition depends on.
+/// What a transition depends on besides the workspace.
 #[derive(Debug, Clone, Copy)]
 pub struct Surroundings<'a> {
     /// The trial's index within its sweep.
@@ -21,18 +21,18 @@ pub struct Surroundings<'a> {
     pub ended: u32,
     /// Whether the trial is terminal.
     pub is_over: bool,
-    /// Until when its workspace is kept; `None` where it goes with the trial.
+    /// Until when the workspace is kept; `None` if it is deleted when the trial ends.
     pub keeps_until: Option<Timestamp>,
-    /// Whether it is looked after by a function that may do all that is left to do.
+    /// Whether the function that handles this may make all remaining calls.
     pub is_due: bool,
-    /// Now.
+    /// The present time.
     pub now: Timestamp,
-    /// A lease ago.
+    /// The present time minus one lease.
     pub lease_ended: Timestamp,
 }
 
 impl Workspace {
-    /// Walks the table as far as the known facts reach.
+    /// Goes through the table as far as the known facts allow.
     pub(crate) fn advance(&mut self, around: Surroundings<'_>) {
         for _ in 0..MAX_STEPS {
             let Some(stage) = self.next_stage(around) else { return };
@@ -58,8 +58,8 @@ impl Workspace {
         if around.is_over {
             return Some(self.end(around));
         }
-        // Its answer is waited for: a volume that is given up without it has to be looked for. A refusal is an answer, if
-        // not to all calls that were made.
+        // CreateVolume's answer is awaited, because a volume that is given up without an id has to be looked up. A
+        // refusal is an answer too, although not to every call that was made.
         let can_leave = self.volume.id.is_some() || self.refusals > 0;
         if can_leave && self.worth_it().is_some_and(|place| place.zone != self.volume.zone) {
             return Some(self.abandon(around.now));
@@ -102,7 +102,7 @@ impl Workspace {
         }
         match &self.volume.state {
             VolumeState::Error | VolumeState::Absent => Some(self.lost(around)),
-            // Detached by hand, or its instance is gone and Batch has not said so yet.
+            // A person has detached the volume, or its instance is gone and Batch has not reported that yet.
             VolumeState::Available => Some(Stage::Detaching { since: around.now }),
             VolumeState::Asked | VolumeState::Unknown | VolumeState::Creating | VolumeState::InUse { .. } => None,
         }
@@ -127,7 +127,7 @@ impl Workspace {
         }
         let to = self.worth_it().filter(|place| place.attempt > around.ended && self.can_be_had())?.clone();
         if to.zone == self.volume.zone {
-            // Neighbours in the array are likely to share an instance: they start with different names.
+            // Neighbours in the array are likely to share an instance, so they start with different device names.
             return Some(Stage::Attaching { device: around.index % RECOMMENDED_DEVICES, to });
         }
         if !self.volume.used {
@@ -149,10 +149,10 @@ impl Workspace {
         (are_known && self.pending_deletes.is_empty()).then_some(Stage::Gone)
     }
 
-    /// Everything goes, but for a volume that is its user's.
+    /// Starts to delete everything, except for an adopted volume.
     pub(super) fn dispose(&mut self, now: Timestamp) -> Stage {
         if let Some(source) = self.source.take() {
-            // Of the user's volume and a copy that was not verified, the user's stays.
+            // If the source of an unverified copy is an adopted volume, it stays and the copy is deleted.
             let other = if self.user_owned { std::mem::replace(&mut self.volume, source) } else { source };
             self.discard(other, now);
         }
@@ -162,17 +162,17 @@ impl Workspace {
         Stage::Disposing
     }
 
-    /// Whether the newest attempt can still have it.
+    /// Whether the newest attempt can still have the volume.
     fn can_be_had(&self) -> bool {
         self.unavailable.is_none() && self.refused.is_none()
     }
 
-    /// Where the volume is wanted, unless that instance is about to be taken.
+    /// Returns the place where the volume is wanted, unless its instance is under notice.
     pub(super) fn worth_it(&self) -> Option<&Place> {
         self.wanted.as_ref().filter(|place| !self.is_under_notice(place))
     }
 
-    /// Whether the attempt that has the volume is not to have it any more.
+    /// Whether the attempt that has the volume must not have it any more.
     fn is_left_by(&self, to: &Place, around: Surroundings<'_>) -> bool {
         around.is_over || around.ended >= to.attempt || self.wanted.as_ref().is_some_and(|place| place != to)
     }

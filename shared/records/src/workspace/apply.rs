@@ -1,19 +1,20 @@
-//! What a fact changes. Facts come late, twice and in any order; each is entered only where it still means something.
+//! What each fact changes. Facts come late, twice and in any order, so each changes the record only where it still
+//! applies.
 
 use jiff::Timestamp;
 
 use super::{Call, Fact, Initialized, Place, Stage, Surroundings, VolumeState, Workspace};
 use spotsweep_protocol::claim::{Found, NoticeKind};
 
-/// How long a notice is kept. The instance is gone two minutes after it, and its id does not come back.
+/// How long a notice is remembered. The instance is gone two minutes after it, and its id is never used again.
 const NOTICE_REMEMBERED_SECONDS: i64 = 900;
 
 impl Workspace {
-    /// Enters a fact and moves as far as it reaches. Returns calls that answer it on the spot.
+    /// Adds a fact and advances the workspace as far as it allows. Returns the calls that the fact itself needs.
     pub fn apply(&mut self, fact: &Fact, around: Surroundings<'_>) -> Vec<Call> {
         let mut calls = Vec::new();
         match fact {
-            // What is left to do is not for the function of notices, which may only take snapshots.
+            // The function that handles notices may only take snapshots, so the remaining work is left to others.
             Fact::Noticed { .. } if around.is_over => return calls,
             Fact::Wanted(place) => self.want(place),
             Fact::Noticed { instance, kind: NoticeKind::Interruption } => {
@@ -34,7 +35,8 @@ impl Workspace {
                     }
                     self.seal = seal.clone().or(self.seal.take());
                     self.leave(*attempt, around.now);
-                    // Unmounted, so nothing is written any more: the snapshot need not wait for the detachment.
+                    // The volume is unmounted, so nothing writes to it and the snapshot does not have to wait for the
+                    // detachment.
                     self.snapshot_final(around.now);
                 }
             }
@@ -54,7 +56,7 @@ impl Workspace {
                         Initialized { operation: *operation, bytes: self.initialized.bytes.saturating_add(*bytes) };
                 }
             }
-            Fact::VolumeReported { id, failure } => self.volume_told(id, failure.as_deref(), around.now),
+            Fact::VolumeReported { id, failure } => self.volume_reported(id, failure.as_deref(), around.now),
             Fact::Refused(refusal) => self.refused(refusal, around.now),
             Fact::Snapshot { operation, id, state } => self.snapshot_seen(*operation, id, *state),
             Fact::SnapshotNotFound { operation } => {
@@ -75,7 +77,7 @@ impl Workspace {
         calls
     }
 
-    /// The attempt that has the volume.
+    /// Returns the attempt that has the volume.
     pub fn holder(&self) -> Option<u32> {
         match &self.stage {
             Stage::Attached { to, .. } => Some(to.attempt),
@@ -90,14 +92,14 @@ impl Workspace {
         }
     }
 
-    /// An attempt has unmounted the volume for good.
+    /// Notes that an attempt has unmounted the volume for good.
     fn leave(&mut self, attempt: u32, now: Timestamp) {
         self.left_by = attempt;
         self.wanted = None;
         self.stage = Stage::Detaching { since: now };
     }
 
-    /// An instance is about to be taken. Without draining Batch can place a later attempt there (fact 9).
+    /// Notes that an instance will be reclaimed. Without draining, Batch can place a later attempt there (fact 9).
     fn notice(&mut self, instance: &str, now: Timestamp) {
         self.under_notice.retain(|_, since| now.as_second() - since.as_second() < NOTICE_REMEMBERED_SECONDS);
         if !instance.is_empty() {
@@ -105,7 +107,7 @@ impl Workspace {
         }
     }
 
-    /// Whether the place is on an instance that is known to be under notice: it is not worth a volume any more.
+    /// Whether the instance of the place is under notice, so that no volume is attached there any more.
     pub fn is_under_notice(&self, place: &Place) -> bool {
         self.under_notice.contains_key(&place.instance)
     }
@@ -120,7 +122,7 @@ impl Workspace {
             self.finished = false;
             self.forget_refusals();
         } else if place.attempt == newest {
-            // What the attempt itself says of its place counts more than what was looked up before it ran.
+            // The place that the attempt itself reports replaces the one that was looked up before it ran.
             self.wanted = Some(place.clone());
         }
     }
@@ -158,8 +160,8 @@ impl Workspace {
         if self.pending_deletes.contains(id) {
             let is_own = matches!(self.stage, Stage::Kept { .. }) && self.volume.id.as_deref() == Some(id);
             if is_own && *state != VolumeState::Absent {
-                // An attachment that began before may show. Not each function that saves a volume may detach it, so
-                // that waits until the trial is due.
+                // An attachment that began earlier may show up now. Not every function that saves a volume may detach
+                // it, so the detachment waits until the trial is due.
                 self.volume.state = state.clone();
                 return vec![];
             }
@@ -189,26 +191,28 @@ impl Workspace {
             self.volume.state = state.clone();
             let is_leaving = matches!(state, VolumeState::InUse { steady: false, .. });
             if was_steady && is_leaving && is_over {
-                // No later attempt will look after it, and EBS does not tell.
+                // No later attempt will look at the volume, and EBS sends no event about its detachment.
                 return vec![Call::AwaitDetached(id.to_owned())];
             }
         } else if let Some(source) = self.source.as_mut().filter(|source| source.id.as_deref() == Some(id)) {
             source.state = state.clone();
         } else if operation.is_some_and(|operation| operation <= self.operations) {
-            // CreateVolume's answer came, or the volume was found, after it was given up: it must not be left behind.
+            // The volume was given up before CreateVolume's answer came or the volume was found, so it has to be
+            // deleted.
             self.pending_deletes.insert(id.to_owned());
         }
         vec![]
     }
 
-    /// EBS events say nothing of attachments, so they count only where the volume is being made.
-    fn volume_told(&mut self, id: &str, failure: Option<&str>, now: Timestamp) {
+    /// Notes an EBS event. It says nothing of attachments, so it counts only while the volume is being created.
+    fn volume_reported(&mut self, id: &str, failure: Option<&str>, now: Timestamp) {
         let is_own = self.volume.id.as_deref() == Some(id);
         if self.stage == Stage::Creating && is_own {
             self.volume.state = if failure.is_none() { VolumeState::Available } else { VolumeState::Error };
         }
         if let Some(cause) = failure.filter(|_| is_own || self.pending_deletes.contains(id)) {
-            // The advance that follows counts the volume that is being made; a discarded one is counted.
+            // The advance that follows counts the failure of the volume that is being created. That of a discarded one
+            // is already counted.
             let failed = self.refusals + u32::from(is_own);
             self.failed_by_key(cause, failed, now);
         }

@@ -1,4 +1,4 @@
-//! What can become known of a workspace.
+//! The facts that can become known of a workspace.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -10,116 +10,116 @@ use spotsweep_protocol::ids::SweepId;
 /// A fact about one trial's workspace.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Fact {
-    /// An attempt runs, or is about to run, there. Known from Batch's STARTING, before the image is pulled.
+    /// An attempt runs in this place, or is about to. Batch's STARTING shows it before the image is pulled.
     Wanted(Place),
-    /// ECS does not know the container instance (any more): the attempt's own claim will tell.
+    /// ECS does not know the container instance, or does not know it any more. The attempt's claim will have its place.
     PlaceUnknown,
-    /// The instance will be taken, or is likely to be.
+    /// The instance is under an interruption notice or has a rebalance recommendation.
     Noticed {
         /// EC2 instance.
         instance: String,
-        /// Which warning.
+        /// Which of the two it is.
         kind: NoticeKind,
     },
-    /// The attempt has mounted the volume and held its checkpoints against the seal.
+    /// The attempt has mounted the volume and compared its checkpoints with the seal.
     Mounted {
-        /// The attempt.
+        /// The attempt's number.
         attempt: u32,
         /// `vol-…`
         volume: String,
-        /// What lies on it.
+        /// The checkpoints on it.
         found: Found,
     },
-    /// The attempt has sealed its checkpoints and goes on.
+    /// The attempt has sealed its checkpoints and continues.
     Sealed {
-        /// The attempt.
+        /// The attempt's number.
         attempt: u32,
-        /// The seal.
+        /// The list of the sealed checkpoints.
         seal: Seal,
     },
-    /// The attempt has stopped, sealed, and unmounted.
+    /// The attempt has stopped, sealed its checkpoints, and unmounted the volume.
     Released {
-        /// The attempt.
+        /// The attempt's number.
         attempt: u32,
-        /// The seal.
+        /// The list of the sealed checkpoints, if it has sealed any.
         seal: Option<Seal>,
-        /// The checkpoint that it has put aside.
+        /// The checkpoint that it has quarantined for a rollback.
         rollback: Option<Rollback>,
     },
-    /// The attempt's training command has ended and the volume is unmounted: nothing on it is needed any more, unless
-    /// Batch starts another attempt all the same.
+    /// The attempt's training command has ended and the volume is unmounted. Nothing on it is needed any more, unless
+    /// Batch starts another attempt nevertheless.
     Finished {
-        /// The attempt.
+        /// The attempt's number.
         attempt: u32,
     },
-    /// EC2 says this of a volume, because it was asked or because something was done to it.
+    /// EC2 has reported a volume's state, in a description or in the answer to a call that changed it.
     Volume {
-        /// The operation that made it, where the answer is CreateVolume's.
+        /// The operation that made the volume, if the answer names it.
         operation: Option<u32>,
         /// `vol-…`
         id: String,
-        /// Its state.
+        /// The state.
         state: VolumeState,
     },
-    /// No volume carries the operation's tag.
+    /// No volume has the operation's tag.
     VolumeNotFound {
         /// The operation.
         operation: u32,
     },
-    /// EC2 took a volume's initialization rate, so it bills it.
+    /// EC2 has accepted a volume's initialization rate, so it bills for it.
     RateTaken {
         /// The operation that made the volume.
         operation: u32,
-        /// Data of the snapshot, or the size of its volume where EC2 does not say.
+        /// Bytes of the snapshot's data, or the size of its volume if EC2 does not report them.
         bytes: u64,
     },
-    /// EBS tells on its own that a volume has been made, or could not be. Late and lost events are usual: this
-    /// counts only while the volume is awaited.
+    /// An EBS event says that a volume was created, or that its creation failed. Such events are often late or lost, so
+    /// this counts only while the volume is being created.
     VolumeReported {
         /// `vol-…`
         id: String,
-        /// EBS's words where it could not be made, which may be empty; absent where it can be used.
+        /// EBS's text about the failure, which may be empty; absent if the volume was created.
         failure: Option<String>,
     },
-    /// EC2 does not give what was asked for.
+    /// EC2 has refused a call.
     Refused(Refusal),
-    /// EC2 says this of a snapshot.
+    /// EC2 has reported a snapshot's state.
     Snapshot {
-        /// The operation that made it, where it is known.
+        /// The operation that made it, if that is known.
         operation: Option<u32>,
         /// `snap-…`
         id: String,
-        /// Its state.
+        /// The state.
         state: SnapshotState,
     },
-    /// No snapshot carries the operation's tag.
+    /// No snapshot has the operation's tag.
     SnapshotNotFound {
         /// The operation.
         operation: u32,
     },
-    /// A sweep whose trials go on from this one is open.
+    /// An open sweep has trials that continue from this one.
     Continued {
-        /// The sweep.
+        /// That sweep.
         by: SweepId,
-        /// Until when what is kept is not deleted.
+        /// Until when the kept snapshot must not be deleted.
         until: Timestamp,
     },
-    /// A sweep that went on from this trial has ended.
+    /// A sweep that continued from this trial has ended.
     Discontinued {
-        /// The sweep.
+        /// That sweep.
         by: SweepId,
     },
     /// A volume or snapshot is deleted.
     Deleted(String),
-    /// EC2 does not find a volume or snapshot: it is gone, or so new that not every server knows it yet
+    /// EC2 does not find a volume or snapshot. It is gone, or so new that not every server knows it yet
     /// (<https://docs.aws.amazon.com/AWSEC2/latest/APIReference/query-api-troubleshooting.html>, eventual consistency).
     Missing(String),
-    /// Look after it: the attempt asks again, or its due time has passed.
+    /// The attempt asks again, or the record's due time has passed, so that everything is looked up.
     Due,
 }
 
 impl Fact {
-    /// The fact's name in logs and audit entries.
+    /// Returns the fact's name for logs and audit entries.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Wanted(_) => "workspace-wanted",
@@ -146,47 +146,47 @@ impl Fact {
     }
 }
 
-/// A volume's state, as far as it matters here.
+/// A volume's state, as far as it matters to a workspace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum VolumeState {
     /// CreateVolume has not answered yet.
     Asked,
-    /// Not looked at yet.
+    /// The state was not looked up yet.
     Unknown,
-    /// Being made.
+    /// The volume is being created.
     Creating,
-    /// It is attached to no instance.
+    /// The volume is attached to no instance.
     Available,
-    /// Attached to an instance, or on the way to or from it.
+    /// The volume is attached to an instance, or is being attached or detached.
     InUse {
         /// `i-…`
         instance: String,
-        /// Attached for good: neither attaching nor detaching.
+        /// Whether it is attached, and neither attaching nor detaching.
         steady: bool,
     },
-    /// Its creation failed, or its data is damaged.
+    /// The creation failed, or the data is damaged.
     Error,
-    /// Deleted, or never there.
+    /// The volume is deleted, or never existed.
     Absent,
 }
 
-/// A snapshot's state.
+/// The progress of a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SnapshotState {
     /// CreateSnapshot has not answered yet.
     Asked,
-    /// Being copied.
+    /// EBS copies the data.
     Pending,
-    /// Usable.
+    /// The snapshot can be used.
     Completed,
-    /// Failed, or deleted by a person.
+    /// The snapshot failed, or a person has deleted it.
     Failed,
 }
 
 impl SnapshotState {
-    /// Whether it may still become usable.
+    /// Whether the snapshot can still be completed.
     pub fn is_open(self) -> bool {
         match self {
             Self::Asked | Self::Pending => true,
@@ -195,23 +195,23 @@ impl SnapshotState {
     }
 }
 
-/// EC2 refused for a reason that another try in the same moment does not change.
+/// A refusal of EC2 that an immediate retry does not change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// What was refused.
+    /// The call that was refused.
     pub kind: RefusalKind,
     /// EC2's error code, such as `VolumeLimitExceeded`.
     pub code: String,
-    /// EC2's words.
+    /// EC2's message.
     pub message: String,
-    /// Whether no wait changes the answer: see [`RefusalKind::lasts`].
+    /// Whether the refusal is permanent: see [`RefusalKind::lasts`].
     pub lasts: bool,
 }
 
-/// What was refused.
+/// The call that was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RefusalKind {
-    /// CreateVolume: quota, or the zone has no capacity.
+    /// CreateVolume, for example because of a quota or because the zone has no capacity.
     Volume {
         /// The operation.
         operation: u32,
@@ -221,12 +221,12 @@ pub enum RefusalKind {
         /// The operation.
         operation: u32,
     },
-    /// AttachVolume: another volume has the device name.
+    /// AttachVolume, because another volume has the device name.
     DeviceTaken {
         /// `vol-…`
         volume: String,
     },
-    /// AttachVolume: the instance can't take it, or is gone.
+    /// AttachVolume, because the instance cannot take the volume or is gone.
     Instance {
         /// `vol-…`
         volume: String,

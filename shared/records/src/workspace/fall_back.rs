@@ -1,7 +1,7 @@
-//! When a volume is given up: for another zone, for a copy that did not work, or because it is lost.
+//! When a volume is given up: for another zone, for a failed copy, or because it is lost.
 //!
-//! The order in which a trial goes on: its own volume; the source of an unverified copy; the newest completed
-//! snapshot; what every trial of the sweep starts from. Whatever is not the first is noted on the trial: it never
+//! A trial falls back in this order: its own volume; the source of an unverified copy; the newest completed snapshot;
+//! what every trial of the sweep starts from. Each of these except the first is noted on the trial, so a trial never
 //! silently starts from nothing.
 
 use jiff::Timestamp;
@@ -10,7 +10,7 @@ use super::refusals::MAX_REFUSALS;
 use super::{Origin, Stage, Surroundings, Volume, VolumeState, Workspace};
 
 impl Workspace {
-    /// Leaves a volume that has never been mounted, for one in the zone where it is wanted.
+    /// Gives up a volume that was never mounted, for one in the zone where it is wanted.
     pub(super) fn abandon(&mut self, now: Timestamp) -> Stage {
         let zone = self.wanted.as_ref().map_or_else(|| self.volume.zone.clone(), |place| place.zone.clone());
         if self.source.as_ref().is_some_and(|source| source.zone == zone) {
@@ -22,8 +22,8 @@ impl Workspace {
         Stage::Creating
     }
 
-    /// Its making failed after CreateVolume had answered. The token is burned for hours (fact 26): a new operation
-    /// is a new token. The same in vain for some times, and the attempt has to leave.
+    /// Requests another volume after a creation that failed once CreateVolume had answered. The used token is refused
+    /// for hours (fact 26), so the next volume has a new operation. After several failures the attempt has to leave.
     pub(super) fn after_failed_volume(&mut self, now: Timestamp) {
         if self.unavailable.is_some() {
             return;
@@ -38,12 +38,12 @@ impl Workspace {
         self.renew(zone, self.volume.origin.clone());
     }
 
-    /// Gives a copy up: its source is still there, whole.
+    /// Gives up a copy and uses its source again, which still has all bytes.
     pub(super) fn return_to_source(&mut self, now: Timestamp) {
         if let Some(source) = self.source.take() {
             let copy = std::mem::replace(&mut self.volume, source);
             self.discard(copy, now);
-            // The next copy is to come from a new snapshot.
+            // The next copy has to come from a new snapshot.
             if self.second_copy {
                 self.volume.saved_by = None;
             }
@@ -51,22 +51,22 @@ impl Workspace {
         }
     }
 
-    /// Starts a copy in another zone; what is copied stays until the copy is mounted and verified.
+    /// Starts a copy in another zone. The source stays until the copy is mounted and verified.
     pub(super) fn copy_from(&mut self, snapshot: String, zone: String) {
         let source = self.volume.clone();
         self.renew(zone, Origin::Snapshot { snapshot });
         self.source = Some(source);
     }
 
-    /// A new volume in place of the present one.
+    /// Replaces the present volume by a new one, which is yet to be created.
     pub(super) fn renew(&mut self, zone: String, origin: Origin) {
         let operation = self.next_operation();
         self.volume =
             Volume { operation, id: None, zone, origin, state: VolumeState::Asked, used: false, saved_by: None };
     }
 
-    /// Gives a volume up for deletion. One whose id is not known is looked for: EC2 may have made it although no answer
-    /// came, or although it refused a repeated call.
+    /// Adds a volume to the pending deletes. If its id is not known, it will be looked up, because EC2 may have created
+    /// it although no answer came or a repeated call was refused.
     pub(super) fn discard(&mut self, volume: Volume, now: Timestamp) {
         match volume.id {
             Some(id) if volume.state != VolumeState::Absent => {
@@ -79,7 +79,7 @@ impl Workspace {
         }
     }
 
-    /// The volume is gone or broken.
+    /// Falls back to the next source, because the volume is gone or broken.
     pub(super) fn lost(&mut self, around: Surroundings<'_>) -> Stage {
         let (id, zone) = (self.volume.id.clone().unwrap_or_default(), self.volume.zone.clone());
         if self.source.is_some() {

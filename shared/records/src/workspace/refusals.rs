@@ -1,30 +1,31 @@
-//! What EC2 refuses: for now (capacity, quota), or for good (a missing permission, a key that cannot be used).
+//! Refusals by EC2. Some are temporary (capacity, quota), others permanent (a missing permission, a KMS key that cannot
+//! be used).
 //!
-//! An attempt whose volume is refused for now waits, then leaves, and the next one asks again. A trial whose volume is
-//! refused for good fails, where nothing is lost by it: its record and its workspace end together. A trial that has
-//! trained is interrupted instead, as often as `attempts` allows, which leaves time to repair the deployment.
+//! After a temporary refusal the attempt waits, then leaves, and the next one asks again. After a permanent refusal the
+//! trial fails, if nothing is lost by that, because its record and its workspace end together. A trial that has trained
+//! is interrupted instead, as often as `attempts` allows, which leaves time to repair the deployment.
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::actions::DEVICES;
 use super::{Refusal, RefusalKind, Stage, Workspace};
 
-/// Refusals after which an attempt is told to leave, so that Batch tries another place.
+/// Number of refusals after which the attempt has to leave, so that Batch tries another place.
 pub(super) const MAX_REFUSALS: u32 = 3;
 
-/// A refusal counts as lasting only when it has been repeated for so long. A grant takes a while until it is in force
-/// everywhere: <https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot.html>, "Changes that I make are not always
-/// immediately visible".
+/// How long a permanent refusal has to be repeated before it counts. A grant takes a while until it is in force
+/// everywhere: <https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot.html>, "Changes that I make are not
+/// always immediately visible".
 const LASTING: SignedDuration = SignedDuration::from_secs(60);
 
-/// EC2's answer to the token of a volume whose making failed, for hours (fact 26).
+/// EC2's error code for the token of a volume whose creation failed, for hours (fact 26).
 const BURNED_TOKEN: &str = "IdempotentParameterMismatch";
 
-/// What concerns the caller and no single resource
+/// Error codes that concern the caller and no single resource
 /// (<https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html>, as all codes here).
 const DENIALS: [&str; 5] = ["UnauthorizedOperation", "AuthFailure", "OptInRequired", "Blocked", "AccessDenied"];
 
-/// Requests that EC2 does not take, however often they come.
+/// Error codes for requests that EC2 refuses however often they are repeated.
 const MALFORMED: [&str; 14] = [
     "InvalidAction",
     "InvalidCharacter",
@@ -42,31 +43,31 @@ const MALFORMED: [&str; 14] = [
     "InvalidZone.NotFound",
 ];
 
-/// AttachVolume's codes for an instance that is stopping or gone; what is wrong with the volume is looked at before.
+/// AttachVolume's error codes for an instance that is stopping or gone. Faults of the volume are handled before these.
 const GONE: [&str; 2] = ["IncorrectState", "InvalidInstanceID.NotFound"];
 
-/// Whether an error code says that the caller may not do this. Where a policy names a resource's tags, EC2 may answer
-/// so for a resource that is gone, too: it has no tags any more.
+/// Whether an error code says that the caller has no permission. Where a policy has a condition on a resource's tags,
+/// EC2 may also answer this for a resource that is gone, because it has no tags any more.
 pub fn is_denied(code: &str) -> bool {
     DENIALS.contains(&code)
 }
 
-/// Whether EBS's words on a volume that could not be made are about its KMS key. CreateVolume checks the key after it
-/// has answered (<https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateVolume.html>, `KmsKeyId`); the event
-/// names the key's ARN (<https://docs.aws.amazon.com/ebs/latest/userguide/ebs-cloud-watch-events.html>).
+/// Whether EBS's text about a failed creation is about the KMS key. CreateVolume checks the key after it has answered
+/// (<https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateVolume.html>, `KmsKeyId`), and the event has the
+/// key's ARN (<https://docs.aws.amazon.com/ebs/latest/userguide/ebs-cloud-watch-events.html>).
 pub fn is_of_key(cause: &str) -> bool {
     cause.contains(":kms:")
 }
 
 impl RefusalKind {
-    /// Whether no wait changes an answer with this error code. Capacity, quotas and every code that is not known here
-    /// may pass.
+    /// Whether an answer with this error code is a permanent refusal. Refusals for capacity, for quotas and with
+    /// unknown codes are temporary.
     pub fn lasts(&self, code: &str) -> bool {
         match self {
             Self::Volume { .. } => {
                 is_denied(code) || MALFORMED.contains(&code) || code.to_ascii_lowercase().contains("kms")
             }
-            // Another instance may take it: only what concerns the caller is the same there.
+            // Another instance may be able to take the volume, so only a refusal of the caller is permanent.
             Self::Snapshot { .. } | Self::Instance { .. } => is_denied(code),
             Self::DeviceTaken { .. } => false,
         }
@@ -80,8 +81,9 @@ impl Workspace {
             RefusalKind::Volume { operation } if *operation == self.volume.operation && self.volume.id.is_none() => {
                 self.volume_refused(refusal, &why, now);
             }
-            // Stays asked for: looked up and asked again when the lease is over, so a quota is not hammered. For good or
-            // for now: only a trial that has trained has snapshots, and it is not to run out of attempts by them.
+            // The snapshot stays requested. It is looked up and requested again when the lease is over, so a quota is
+            // not exhausted by retries. Permanent refusals are treated in the same way, because only a trial that has
+            // trained has snapshots, and these refusals must not use up its attempts.
             RefusalKind::Snapshot { .. } => self.note(format!("a snapshot was refused: {why}")),
             RefusalKind::DeviceTaken { volume } if self.volume.id.as_deref() == Some(volume) => {
                 if let Stage::Attaching { device, .. } = &mut self.stage {
@@ -137,8 +139,8 @@ impl Workspace {
         }
     }
 
-    /// The volume's own key cannot be used: the next volume fails as this one did. `failed` volumes have, this one
-    /// included.
+    /// Fails the trial for good if its volumes fail because of their KMS key, since the next volume would fail in the
+    /// same way. `failed` is the number of failed volumes, this one included.
     pub(super) fn failed_by_key(&mut self, cause: &str, failed: u32, now: Timestamp) {
         if is_of_key(cause) && !self.has_progress() {
             let since = *self.refused_since.get_or_insert(now);
@@ -161,13 +163,13 @@ impl Workspace {
         self.refused = Some(why);
     }
 
-    /// Whether the workspace holds what exists nowhere else. The end of its trial would delete it.
+    /// Whether the workspace holds bytes that exist nowhere else. The end of its trial would delete them.
     fn has_progress(&self) -> bool {
         let is_trained_on = self.volume.used && !self.user_owned;
         is_trained_on || self.source.is_some() || self.seal.is_some() || !self.snapshots.is_empty()
     }
 
-    /// Another attempt asks again.
+    /// Forgets the refusals, because another attempt asks again.
     pub(super) fn forget_refusals(&mut self) {
         (self.refusals, self.refused_since, self.refused, self.unavailable) = (0, None, None, None);
     }

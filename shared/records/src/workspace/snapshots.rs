@@ -1,15 +1,15 @@
-//! Snapshots: when they are asked for, what became of them, and which are superseded.
+//! When snapshots are requested, what their states change, and which of them are superseded.
 
 use jiff::Timestamp;
 
 use super::{Snapshot, SnapshotState, Stage, Surroundings, VolumeState, Workspace};
 
-/// Final snapshots of one volume that may fail before the attempt that waits for them is told to leave.
+/// How many final snapshots of one volume may fail before the waiting attempt has to leave.
 pub(super) const MAX_FINAL_TRIES: usize = 3;
 
 impl Workspace {
-    /// A notice is out: what is on the volume now is saved now, so that the final snapshot has little left to copy
-    /// (fact 4). Once an attempt.
+    /// Takes an early snapshot after a notice, so that the final one has little to copy (fact 4). An attempt gets only
+    /// one.
     pub(super) fn snapshot_early(&mut self, instance: &str, now: Timestamp) {
         let Stage::Attached { to, mounted: true, .. } = &self.stage else { return };
         let attempt = to.attempt;
@@ -18,12 +18,12 @@ impl Workspace {
         }
     }
 
-    /// Whether a snapshot is on record that a notice to the attempt's instance led to.
+    /// Whether a notice to the attempt's instance has led to a snapshot.
     pub(crate) fn was_noticed(&self, attempt: u32) -> bool {
         self.snapshots.values().any(|snapshot| snapshot.early == Some(attempt))
     }
 
-    /// Saves all bytes of a volume that is not written any more, where that has not been done.
+    /// Takes a final snapshot of a volume that nothing writes to any more, if there is none yet.
     pub(super) fn snapshot_final(&mut self, now: Timestamp) {
         if self.volume.used && self.volume.saved_by.is_none() && !self.finished {
             self.volume.saved_by = self.ask_snapshot(None, now);
@@ -38,8 +38,9 @@ impl Workspace {
         Some(operation)
     }
 
-    /// Asked for again, under the same operation, by the one who takes the lease: another one who has not found it
-    /// either, or found nothing before it was there, must not ask as well. One that is unwanted now is forgotten.
+    /// Requests a snapshot again under the same operation, or forgets it if it is not wanted any more. Only the
+    /// invocation that takes the lease does this. Another invocation that did not find the snapshot either, or looked
+    /// too early, must not request it as well.
     pub(super) fn snapshot_not_found(&mut self, operation: u32, around: Surroundings<'_>) {
         let is_wanted = !around.is_over && self.wants_snapshot(operation);
         let Some(snapshot) = self.snapshots.get_mut(&operation) else { return };
@@ -53,8 +54,8 @@ impl Workspace {
         }
     }
 
-    /// Whether a snapshot is still of use: a final one until its volume is mounted again, an early one for as long as
-    /// its attempt has the volume.
+    /// Whether a snapshot is still of use: a final one until its volume is mounted again, an early one while its
+    /// attempt has the volume.
     fn wants_snapshot(&self, operation: u32) -> bool {
         let mut volumes = [Some(&self.volume), self.source.as_ref()].into_iter().flatten();
         let early = self.snapshots.get(&operation).and_then(|snapshot| snapshot.early);
@@ -68,7 +69,7 @@ impl Workspace {
         });
         let Some(snapshot) = operation.and_then(|operation| self.snapshots.get_mut(&operation)) else { return };
         if snapshot.id.as_deref().is_some_and(|held| held != id) {
-            // Made twice for one wish: the other one is in use.
+            // Two snapshots were taken for one request, and the other one is in use.
             self.pending_deletes.insert(id.to_owned());
             return;
         }
@@ -83,7 +84,7 @@ impl Workspace {
         }
     }
 
-    /// The transition out of `AwaitingSnapshot`.
+    /// Returns the stage that follows `AwaitingSnapshot`, if the facts allow it.
     pub(super) fn leave_awaiting(&mut self, around: Surroundings<'_>) -> Option<Stage> {
         if matches!(self.volume.state, VolumeState::Error | VolumeState::Absent) && !around.is_over {
             return Some(self.lost(around));
@@ -110,8 +111,8 @@ impl Workspace {
             self.snapshot_final(now);
             return None;
         }
-        // An older snapshot would be there, perhaps; but the newest bytes are whole, in the volume, and the next
-        // attempt may run in its zone. The failed ones are forgotten, so that it is tried again.
+        // There may be an older snapshot, but the volume has the newest bytes, and the next attempt may run in its
+        // zone. The failed snapshots are forgotten, so that a later attempt tries again.
         let why = format!("no snapshot of the workspace succeeds, and it lies in {}", self.volume.zone);
         self.note(why.clone());
         self.unavailable = Some(why);
@@ -122,7 +123,7 @@ impl Workspace {
         Some(Stage::Detached)
     }
 
-    /// Final snapshots of the present volume that have failed.
+    /// Returns how many final snapshots of the present volume have failed.
     pub(super) fn failed_final_snapshots(&self) -> usize {
         let volume = self.volume.id.as_deref();
         let of_volume = |snapshot: &&Snapshot| Some(snapshot.volume.as_str()) == volume;
@@ -135,8 +136,9 @@ impl Workspace {
         self.snapshots.values().rfind(completed).and_then(|snapshot| snapshot.id.clone())
     }
 
-    /// A completed snapshot holds all that the older ones hold, and later ones stay incremental to it (fact 4).
-    /// The one that a copy is being made from stays until the copy is mounted.
+    /// Discards the snapshots before the newest completed one. A completed snapshot holds all that the older ones hold,
+    /// and later ones stay incremental to it (fact 4). While a copy is being made from a snapshot, all stay until the
+    /// copy is mounted.
     pub(super) fn discard_superseded(&mut self) {
         let completed = |(_, snapshot): &(&u32, &Snapshot)| snapshot.state == SnapshotState::Completed;
         let Some(newest) = self.snapshots.iter().filter(completed).map(|(operation, _)| *operation).next_back() else {
@@ -147,11 +149,11 @@ impl Workspace {
         }
     }
 
-    /// Discards snapshots of operations before this one, as far as their ids are known.
+    /// Discards the snapshots of operations before this one whose ids are known.
     pub(super) fn discard_snapshots(&mut self, before: u32) {
         let old = self.snapshots.iter().filter(|(operation, _)| **operation < before);
         self.pending_deletes.extend(old.filter_map(|(_, snapshot)| snapshot.id.clone()));
-        // One that was refused never came to be.
+        // A snapshot that was refused does not exist.
         self.snapshots.retain(|operation, snapshot| {
             *operation >= before || snapshot.id.is_some() || snapshot.state != SnapshotState::Failed
         });

@@ -1,4 +1,4 @@
-//! Spot and on-demand prices, as EC2 and the price list tell them.
+//! Spot and on-demand prices, from EC2 and the price list.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use spotsweep_protocol::claim::Market;
 use spotsweep_records::trial::{Attempt, Trial};
 
-/// Instances of one type in one zone: what a spot price is of.
+/// Instances of one type in one zone, which have one Spot price.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Pool {
     /// Instance type, such as `g5.xlarge`.
@@ -17,36 +17,36 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Where an attempt ran, if it has told.
+    /// Returns the pool of an attempt; `None` if its claim has not named it.
     pub fn of(attempt: &Attempt) -> Option<Self> {
         Some(Self { instance_type: attempt.instance_type.clone()?, zone: attempt.zone.clone()? })
     }
 }
 
-/// The pools in which trials have run, and since when.
+/// Returns the pools in which trials have run, and since when.
 pub fn pools(trials: &[Trial]) -> (BTreeSet<Pool>, Option<Timestamp>) {
     let attempts = || trials.iter().flat_map(|trial| trial.attempts.values());
     (attempts().filter_map(Pool::of).collect(), attempts().filter_map(|attempt| attempt.started_at).min())
 }
 
-/// The spot price of a pool from a moment on, until the next one.
+/// The Spot price of a pool from one time until its next price.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SpotPrice {
     /// The pool.
     pub pool: Pool,
-    /// From when on.
+    /// The time from which the price holds.
     pub from: Timestamp,
     /// USD per hour.
     pub usd: f64,
 }
 
-/// Whether EC2 bills in US dollars there. In the regions of China (partition `aws-cn`) it bills in yuan, and tells its
-/// Spot prices without a currency.
+/// Whether EC2 bills in US dollars in this zone. In the regions of China (partition `aws-cn`) it bills in yuan, and its
+/// Spot prices have no currency.
 pub fn is_in_dollars(zone: &str) -> bool {
     !zone.starts_with("cn-")
 }
 
-/// Prices by pool and by type.
+/// Spot prices by pool, and on-demand prices by instance type.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Prices {
     spot: BTreeMap<Pool, Vec<(Timestamp, f64)>>,
@@ -54,8 +54,8 @@ pub struct Prices {
 }
 
 impl Prices {
-    /// In any order; USD per hour, on demand by instance type. Spot prices in another currency are left out: an attempt
-    /// without a price is said to have none.
+    /// Makes prices from Spot prices in any order and on-demand prices by instance type, in USD per hour. Spot prices
+    /// in another currency are left out, so that an attempt there has no known price.
     pub fn new(spot: Vec<SpotPrice>, on_demand: BTreeMap<String, f64>) -> Self {
         let mut by_pool: BTreeMap<Pool, Vec<(Timestamp, f64)>> = BTreeMap::new();
         for price in spot.into_iter().filter(|price| is_in_dollars(&price.pool.zone)) {
@@ -65,8 +65,8 @@ impl Prices {
         Self { spot: by_pool, on_demand }
     }
 
-    /// USD for an instance over a span; absent where no price is known. Before the first known spot price, that one
-    /// holds; after the last, the last.
+    /// Returns the USD for an instance over a time; `None` if no price is known. The first known Spot price also holds
+    /// for the time before it, and the last one for the time after it.
     pub(super) fn usd(&self, pool: &Pool, market: Market, from: Timestamp, until: Timestamp) -> Option<f64> {
         let hours = |from: Timestamp, until: Timestamp| until.duration_since(from).as_secs_f64().max(0.0) / 3600.0;
         match market {

@@ -26,7 +26,7 @@ fn plan(gib: Option<u32>) -> Plan {
     plan
 }
 
-/// Attempts: instance, zone, start, end.
+/// Makes a trial from its attempts: instance, zone, start, end.
 fn trial(index: u32, status: JobStatus, attempts: &[(&str, &str, i64, Option<i64>)]) -> Trial {
     let mut trial = Trial::new(SweepId::derive("b", "k", "v"), index, JobId::from(format!("job:{index}")));
     trial.status = status;
@@ -57,7 +57,8 @@ fn assert_near(found: f64, wanted: f64, what: &str) {
     assert!((found - wanted).abs() < 1e-9, "{what}: {found}, not {wanted}");
 }
 
-/// An hour at 0.36, then half an hour at 0.72 in zone a; a reclaim; an hour at 0.18 in zone b.
+/// The trial runs one hour at 0.36 and half an hour at 0.72 in zone a, is reclaimed, and runs an hour at 0.18 in zone
+/// b.
 #[test]
 fn each_attempt_pays_the_price_of_its_zone_and_time() {
     let trials = [trial(0, JobStatus::Succeeded, &[("i-1", "a", 0, Some(5400)), ("i-2", "b", 6000, Some(9600))])];
@@ -68,7 +69,7 @@ fn each_attempt_pays_the_price_of_its_zone_and_time() {
     assert_near(cost.unpriced_seconds, 0.0, "all priced");
 }
 
-/// Sealed 2 GiB; interrupted after half an hour, then an hour until its end.
+/// The trial has sealed 2 GiB. It is interrupted after half an hour, and then runs for an hour.
 #[test]
 fn what_was_sealed_is_kept_in_snapshots_from_the_first_interruption_on() {
     let mut trial = trial(0, JobStatus::Succeeded, &[("i-1", "b", 0, Some(1800)), ("i-2", "b", 2400, Some(5400))]);
@@ -81,7 +82,7 @@ fn what_was_sealed_is_kept_in_snapshots_from_the_first_interruption_on() {
     assert_near(cost.storage_usd, 10.0 * 0.08 / 730.0 * 1.5 + 2.0 * 0.05 / 730.0, "an hour and a half, and an hour");
 }
 
-/// Sealed 2 GiB; failed after half an hour, and kept for three days.
+/// The trial has sealed 2 GiB. It fails after half an hour, and is kept for three days.
 #[test]
 fn what_is_kept_is_counted_for_the_whole_time_once_the_trial_has_ended() {
     let mut trial = trial(0, JobStatus::Failed, &[("i-1", "b", 0, Some(1800))]);
@@ -98,7 +99,7 @@ fn what_is_kept_is_counted_for_the_whole_time_once_the_trial_has_ended() {
     assert_near(most_kept_usd(10, 72 * 3600), 10.0 * 0.05 / 730.0 * 72.0, "the whole volume");
 }
 
-/// Two copies, of 2 GiB together, at half of the fastest rate; an answer that comes twice is billed once.
+/// Two copies have 2 GiB together, at half of the fastest rate. A repeated answer is billed once.
 #[test]
 fn an_initialization_rate_costs_what_it_has_loaded_in_proportion_to_the_rate() {
     let mut trial = trial(0, JobStatus::Succeeded, &[("i-1", "a", 0, Some(3600)), ("i-2", "b", 3600, Some(7200))]);
@@ -133,7 +134,7 @@ fn an_initialization_rate_costs_what_it_has_loaded_in_proportion_to_the_rate() {
     assert_near(spent.usd, 0.36 + 0.18 + spent.storage_usd + spent.control_plane_usd, "what the budget counts");
 }
 
-/// Two trials on one instance: one alone for 1 000 s, both for 2 600 s, the other alone for 1 000 s.
+/// Two trials run on one instance: one alone for 1 000 s, both for 2 600 s, the other alone for 1 000 s.
 #[test]
 fn trials_on_one_instance_share_it() {
     let trials = [
@@ -165,7 +166,7 @@ fn what_has_no_price_is_said_and_not_guessed() {
     assert_near(costs[&0].instance_usd, 100.0 * 1.006 / 3600.0, "an on-demand instance at its price");
     assert_near(costs[&0].on_demand_usd, costs[&0].instance_usd, "compared with the same seconds");
     assert_near(costs[&0].unpriced_seconds, 100.0, "a zone without prices");
-    assert_near(costs[&1].unpriced_seconds, 50.0, "an attempt that never told its type");
+    assert_near(costs[&1].unpriced_seconds, 50.0, "an attempt without a known type");
 }
 
 #[test]

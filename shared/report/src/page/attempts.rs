@@ -8,10 +8,10 @@ use super::model::{AttemptBar, Ending};
 use super::render::cut;
 use spotsweep_records::trial::{Attempt, Trial};
 
-/// Characters of Batch's reason.
+/// Most bytes of the reason of an attempt's end.
 const MAX_REASON: usize = 200;
 
-/// The attempts in order. One that still runs ends, for the eye, at `now`.
+/// Returns the attempts in order. One that still runs is drawn until `now`.
 pub(super) fn bars(trial: &Trial, now: Timestamp) -> Vec<AttemptBar> {
     let newest = trial.attempts.keys().next_back();
     let interruptions: BTreeSet<u32> = trial.interruptions().map(|(number, _)| number).collect();

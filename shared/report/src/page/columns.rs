@@ -1,4 +1,4 @@
-//! Parameters as columns: what differs between trials, what is the same, and how each is drawn.
+//! The parameters as columns: which ones differ between trials, which ones are constant, and how each is drawn.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,17 +9,17 @@ use super::importance::Observed;
 use super::model::{Column, Constant, Kind};
 use super::render::cut;
 
-/// A positive number gets a logarithmic axis only where its largest value is so many times the smallest.
+/// A positive number gets a logarithmic axis only if its largest value is at least so many times the smallest.
 const LOG_FROM: f64 = 8.0;
-/// Integers above it lose digits in a browser: 2^53.
+/// Larger integers lose digits in a browser: 2^53.
 const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
-/// Characters of a value.
+/// Most bytes of a value.
 const MAX_CELL: usize = 80;
 
-/// The trials' parameters by index, as far as the page needs them.
+/// The parameters by trial index, for the trials that the page needs.
 pub(super) type Parameters = BTreeMap<u32, Map<String, Value>>;
 
-/// Groups of parameters unfolded: `{"optimizer": {"lr": 1}}` is `optimizer.lr`, as in the sweep file's plan.
+/// Unfolds groups of parameters: `{"optimizer": {"lr": 1}}` becomes `optimizer.lr`, as in the sweep file's plan.
 pub(super) fn flat(parameters: Map<String, Value>) -> Map<String, Value> {
     let mut flat = Map::new();
     for (name, value) in parameters {
@@ -35,7 +35,8 @@ pub(super) fn flat(parameters: Map<String, Value>) -> Map<String, Value> {
     flat
 }
 
-/// The parameters of these trials, in the order in which they are first seen: those that differ, and the constants.
+/// Returns the parameters that differ between these trials, and the constant ones, in the order of their first
+/// occurrence.
 pub(super) fn columns<'a>(trials: impl Iterator<Item = &'a Map<String, Value>>) -> (Vec<Column>, Vec<Constant>) {
     let mut names: Vec<&String> = Vec::new();
     let mut values: HashMap<&String, Vec<&Value>> = HashMap::new();
@@ -68,7 +69,7 @@ fn kind(values: &[&Value]) -> Kind {
     let numbers: Option<Vec<f64>> = values.iter().map(|value| number(value)).collect();
     let Some(mut numbers) = numbers else { return Kind::Category };
     numbers.sort_by(f64::total_cmp);
-    // Each value once: which ones were drawn more often says nothing of the scale.
+    // Each value counts once, because how often it was drawn says nothing about the scale.
     numbers.dedup();
     let (least, greatest) = (numbers[0], numbers[numbers.len() - 1]);
     if least <= 0.0 || greatest / least < LOG_FROM {
@@ -77,7 +78,7 @@ fn kind(values: &[&Value]) -> Kind {
     if numbers.len() == 2 {
         return Kind::Log;
     }
-    // Values spread evenly by their size have their median halfway, those spread by their logarithm at the geometric mean.
+    // Linearly spread values have their median at the midpoint, logarithmically spread ones at the geometric mean.
     let median = f64::midpoint(numbers[(numbers.len() - 1) / 2], numbers[numbers.len() / 2]);
     let (halfway, geometric) = (f64::midpoint(least, greatest).ln(), (least.ln() + greatest.ln()) / 2.0);
     if (median.ln() - geometric).abs() < (median.ln() - halfway).abs() { Kind::Log } else { Kind::Linear }
@@ -87,7 +88,7 @@ fn number(value: &Value) -> Option<f64> {
     value.as_f64().filter(|number| number.is_finite() && (value.is_f64() || number.abs() <= MAX_EXACT))
 }
 
-/// A trial's value in a column: a number, a text, or null where it has none.
+/// Returns a trial's value in a column: a number, a text, or null if it has none.
 pub(super) fn cell(column: &Column, trial: Option<&Map<String, Value>>) -> Value {
     match (trial.and_then(|trial| trial.get(&column.name)), column.kind) {
         (None, _) => Value::Null,
@@ -96,7 +97,7 @@ pub(super) fn cell(column: &Column, trial: Option<&Map<String, Value>>) -> Value
     }
 }
 
-/// A column's values beside the metric, for its importance.
+/// Returns a column's values with the metric's, for its importance.
 pub(super) fn observed(column: &Column, trials: &[(&Map<String, Value>, f64)]) -> Observed {
     let seen = || trials.iter().filter_map(|(trial, metric)| Some((trial.get(&column.name)?, *metric)));
     match column.kind {
@@ -107,7 +108,7 @@ pub(super) fn observed(column: &Column, trials: &[(&Map<String, Value>, f64)]) -
     }
 }
 
-/// Text as it is, but for the credentials of a URL, and the rest as JSON.
+/// Returns a text without the credentials of a URL, and anything else as JSON.
 fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => shown(text),

@@ -1,4 +1,4 @@
-//! What a sweep has cost, as far as it is priced.
+//! The costs of a sweep on the page.
 
 use super::Sources;
 use super::model::{CostTotals, TrialCost};
@@ -8,7 +8,7 @@ pub(super) fn of_trial(cost: &Cost) -> TrialCost {
     TrialCost { spot: cost.instance_usd, on_demand: cost.on_demand_usd, storage: cost.storage_usd }
 }
 
-/// Over all trials; `None` where no instance has a price.
+/// Returns the sums over all trials; `None` if no instance has a price.
 pub(super) fn totals(sources: &Sources<'_>) -> Option<CostTotals> {
     let is_priced = |cost: &&Cost| cost.instance_usd > 0.0;
     sources.costs.values().find(is_priced)?;

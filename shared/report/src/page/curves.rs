@@ -1,29 +1,29 @@
-//! A metric against the step, in a bounded number of points.
+//! A metric by step, with a limited number of points.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use spotsweep_protocol::number::Number;
 
-/// Points that a curve keeps while it is read; it may hold twice as many for a moment.
+/// How many points a curve keeps while it is read. It may hold up to twice as many before it is thinned.
 const KEPT_POINTS: usize = 1_000;
-/// Fewest points that a curve is thinned to, and most that it is shown with.
+/// Points that each shown curve may have at least, however many curves there are.
 pub const MIN_POINTS: usize = 20;
-/// See [`MIN_POINTS`].
+/// Most points of a shown curve.
 pub const MAX_POINTS: usize = 200;
 
-/// One metric of one trial, over all its attempts, in bounded memory.
+/// One metric of one trial over all its attempts, in limited memory.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Curve {
     /// Step and value, in order once [`Curve::settle`] has run.
     points: Vec<(f64, f64)>,
-    /// How many values had no step: they are counted.
+    /// How many values had no step. Their number is used as the step.
     unnumbered: u32,
 }
 
 impl Curve {
-    /// Takes in one value. A later value of the same step replaces the earlier one: a resumed attempt repeats what was
-    /// not saved. Values that are not finite are passed over.
+    /// Adds a value. A later value of the same step replaces the earlier one, because a resumed attempt repeats the
+    /// steps that were not saved. Values that are not finite are ignored.
     pub fn push(&mut self, step: Option<f64>, value: f64) {
         let step = step.unwrap_or_else(|| {
             self.unnumbered = self.unnumbered.saturating_add(1);
@@ -39,19 +39,19 @@ impl Curve {
         }
     }
 
-    /// Whether nothing has been taken in.
+    /// Whether the curve has no points.
     pub fn is_empty(&self) -> bool {
         self.points.is_empty()
     }
 
-    /// At most `most` points that keep the curve's shape, steps rising.
+    /// Returns at most `most` points that keep the curve's shape, in the order of steps.
     pub fn points(&self, most: usize) -> Vec<(f64, f64)> {
         let mut curve = self.clone();
         curve.settle();
         thinned(&curve.points, most)
     }
 
-    /// Orders by step; of several values of one step the last one pushed stays.
+    /// Orders the points by step. Of several values for one step, the last one stays.
     fn settle(&mut self) {
         self.points.reverse();
         self.points.sort_by(|left, right| left.0.total_cmp(&right.0));
@@ -66,8 +66,8 @@ struct Line {
     metrics: BTreeMap<String, Number>,
 }
 
-/// Reads a trial's `metrics.jsonl`. Unwanted metrics, and lines that are not whole, are passed over: the record
-/// of a trial that is being written ends anywhere.
+/// Reads a trial's `metrics.jsonl`. Unwanted metrics are ignored, and so are incomplete lines, because a file that is
+/// being written can end within a line.
 pub fn read(jsonl: &[u8], wanted: &[String]) -> BTreeMap<String, Curve> {
     let mut curves: BTreeMap<String, Curve> = BTreeMap::new();
     for line in jsonl.split(|byte| *byte == b'\n') {
@@ -79,8 +79,9 @@ pub fn read(jsonl: &[u8], wanted: &[String]) -> BTreeMap<String, Curve> {
     curves
 }
 
-/// Largest-triangle-three-buckets (Steinarsson 2013, hdl.handle.net/1946/15343): first and last stay; of each bucket
-/// between them, the point that spans the largest triangle with the point kept before and the mean of the bucket after.
+/// Thins a curve by largest-triangle-three-buckets (Steinarsson 2013, hdl.handle.net/1946/15343). The first and the
+/// last point stay. Of each bucket between them, the point stays that forms the largest triangle with the point before
+/// it and the mean of the next bucket.
 fn thinned(points: &[(f64, f64)], most: usize) -> Vec<(f64, f64)> {
     if points.len() <= most || most < 3 {
         return points.to_vec();

@@ -1,4 +1,4 @@
-//! Failed trials: by cause, and with their last words.
+//! The failed trials by cause, and with the last lines of their logs.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::{MAX_FAILURES, MAX_LOG_LINES, Sources};
 use crate::diagnosis::Diagnosis;
 use spotsweep_records::trial::{Standing, Trial};
 
-/// Causes listed, and trials named with each.
+/// Most causes, most trials that are named with each cause, and most bytes of a log line and of a cause.
 const MAX_CAUSES: usize = 20;
 const MAX_NAMED: usize = 20;
 const MAX_LINE: usize = 400;

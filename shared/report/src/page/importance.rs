@@ -1,68 +1,68 @@
-//! Which parameters matter: the share of the metric's rank variance that each explains.
+//! The importance of parameters: the share of the metric's rank variance that each one explains.
 //!
-//! One method for every parameter, so that the shares compare. Trials are grouped by the parameter: by its value, or by
-//! fifths of its range of ranks where it is a number with more values than that. Then the Kruskal-Wallis test of the
-//! metric over the groups: H, its p, and as effect size eta squared, `(H - k + 1) / (n - k)` (Tomczak and Tomczak 2014),
-//! which is the share of the ranks' variance between the groups, less what chance alone would give `k` groups. Ranks,
-//! because one diverged loss must not decide; groups, because the best learning rate lies in the middle. Spearman's
-//! correlation tells a number's direction beside it.
+//! All parameters are weighed by one method, so that their shares can be compared. Trials are grouped by the
+//! parameter's value, or by up to five equal parts of its ranks for a number with more values. The Kruskal-Wallis test
+//! compares the metric of the groups. It gives H and p, and the effect size eta squared, `(H - k + 1) / (n - k)`
+//! (Tomczak and Tomczak 2014). This is the share of the ranks' variance between the groups, less what chance alone
+//! would give `k` groups. Ranks are used because one diverged loss must not decide, and groups because the best
+//! learning rate is often in the middle. For a number, Spearman's correlation shows the direction.
 //!
-//! What it does not see: parameters that matter only together.
+//! The method does not find parameters that matter only together.
 
 use serde::Serialize;
 use statrs::function::gamma::checked_gamma_ur;
 
-/// Groups of a number with many values.
+/// Most groups of a number with many values.
 const MAX_GROUPS: usize = 5;
-/// Fewest trials in a group on average.
+/// Fewest trials in a group, on average.
 const MIN_GROUP: usize = 2;
-/// Below this the page warns.
+/// With fewer trials the page shows a warning.
 const FEW_TRIALS: usize = 30;
-/// Where a share counts as more than chance, over all parameters together (Bonferroni).
+/// The p below which a share is significant, divided among all parameters (Bonferroni).
 const SIGNIFICANCE: f64 = 0.05;
 
-/// All parameters, the most important first.
+/// The importance of all parameters.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Importance {
-    /// Trials that succeeded and have the metric.
+    /// How many trials succeeded and have the metric.
     pub trials: usize,
-    /// Whether these are few.
+    /// Whether these are too few for reliable shares.
     pub few: bool,
-    /// By share.
+    /// The parameters with a share, the largest first.
     pub weights: Vec<Weight>,
-    /// Parameters that can't be judged: nearly every trial has a value of its own, or all have the same.
+    /// Parameters that cannot be judged, because nearly every trial has a value of its own, or all have the same value.
     pub unjudged: Vec<String>,
 }
 
-/// One parameter.
+/// The importance of one parameter.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Weight {
-    /// Its name.
+    /// The parameter's name.
     pub name: String,
-    /// Eta squared: 0 (nothing) to 1 (everything).
+    /// Eta squared, from 0 (explains nothing) to 1 (explains everything).
     pub share: f64,
-    /// How likely chance alone gives as much, by the chi-squared approximation.
+    /// The probability that chance alone gives such a share, by the chi-squared approximation.
     pub p: f64,
-    /// Whether `p` is small enough to be told from chance, with so many parameters looked at.
+    /// Whether `p` is significant for this number of parameters.
     pub is_clear: bool,
-    /// Spearman's correlation with the metric; numbers only.
+    /// Spearman's correlation with the metric; only for numbers.
     pub rho: Option<f64>,
-    /// Trials that have the parameter.
+    /// How many trials have the parameter.
     pub trials: usize,
-    /// Groups compared.
+    /// How many groups were compared.
     pub groups: usize,
 }
 
-/// A parameter's value in each trial that has it, beside the metric.
+/// A parameter's value and the metric of each trial that has both.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Observed {
-    /// Numbers.
+    /// The values are numbers.
     Numbers(Vec<(f64, f64)>),
-    /// Texts that are equal for equal values.
+    /// The values are texts, which are equal for equal values.
     Categories(Vec<(String, f64)>),
 }
 
-/// Weighs parameters by what was observed. `trials` is how many have the metric.
+/// Weighs parameters by their observed values. `trials` is the number of trials that have the metric.
 pub fn weigh(trials: usize, observed: &[(String, Observed)]) -> Importance {
     let judged: Vec<(&String, Option<Weight>)> =
         observed.iter().map(|(name, seen)| (name, weight(name, seen))).collect();
@@ -97,7 +97,8 @@ fn weight(name: &str, observed: &Observed) -> Option<Weight> {
     Some(Weight { name, share: test.share, p: test.p, is_clear: false, rho, trials: metric.len(), groups: test.groups })
 }
 
-/// Group numbers from 0: the distinct values where there are few, else equal parts of the ranks.
+/// Returns group numbers from 0. Few distinct values are a group each; otherwise the ranks are divided into equal
+/// parts.
 fn number_groups(ranks: &[f64]) -> Vec<usize> {
     let mut distinct = ranks.to_vec();
     distinct.sort_by(f64::total_cmp);
@@ -118,7 +119,7 @@ struct Test {
     p: f64,
 }
 
-/// Kruskal-Wallis over ranks; `None` where there is nothing to compare.
+/// Computes the Kruskal-Wallis test over ranks; `None` if there is nothing to compare.
 fn kruskal_wallis(groups: &[usize], ranks: &[f64]) -> Option<Test> {
     let n = ranks.len() as f64;
     let mut sums = vec![(0.0, 0.0); groups.iter().max()? + 1];
@@ -134,14 +135,14 @@ fn kruskal_wallis(groups: &[usize], ranks: &[f64]) -> Option<Test> {
         return None;
     }
     let between: f64 = sums.iter().map(|(sum, count)| count * (sum / count - mean).powi(2)).sum();
-    // With ties counted by their mean rank, this is H after the usual correction for ties.
+    // Equal values have their mean rank, so this is H after the usual correction for ties.
     let h = (n - 1.0) * between / total;
     let freedom = k as f64 - 1.0;
     let p = checked_gamma_ur(freedom / 2.0, h / 2.0).unwrap_or(1.0);
     Some(Test { groups: k, share: ((h - freedom) / (n - k as f64)).clamp(0.0, 1.0), p })
 }
 
-/// Ranks from 1; equal values share the mean of theirs.
+/// Returns ranks from 1. Equal values share the mean of their ranks.
 fn ranks(values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|left, right| values[*left].total_cmp(&values[*right]));
@@ -167,7 +168,8 @@ fn correlation(left: &[f64], right: &[f64]) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// 40 trials: the best learning rate lies in the middle, the optimizer matters little, the number of units not at all.
+    /// In these 40 trials the best learning rate is in the middle, the optimizer matters little, and the number of
+    /// units not at all.
     const LOSS: [f64; 40] = [
         2.2, 1.1, 0.7, 0.1, 0.7, 2.0, 1.8, 0.8, 0.6, 0.2, 0.9, 2.2, 1.5, 0.6, 0.5, 0.3, 1.2, 2.7, 1.1, 0.4, 0.5, 0.5,
         1.3, 2.5, 0.9, 0.3, 0.6, 0.7, 1.7, 2.1, 0.6, 0.3, 0.7, 0.8, 2.2, 1.7, 0.5, 0.3, 0.8, 1.1,
@@ -190,7 +192,7 @@ mod tests {
         .into()
     }
 
-    /// The figures are scipy 1.17's: `kruskal` over the groups, `(h - k + 1) / (n - k)`, and `spearmanr`.
+    /// The figures are from scipy 1.17: `kruskal` over the groups, `(h - k + 1) / (n - k)`, and `spearmanr`.
     #[test]
     fn shares_are_what_scipy_says() {
         let importance = weigh(LOSS.len(), &observed());

@@ -1,4 +1,4 @@
-//! What the page shows, in the page's own words: this becomes its data, field by field.
+//! The page's data. The field names are those that its scripts read.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -8,14 +8,14 @@ use spotsweep_protocol::rungs::Unit;
 use spotsweep_ranking::sets::Mean;
 use spotsweep_records::trial::Standing;
 
-/// One page.
+/// The data of one page.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
     pub(super) sweep: String,
     pub(super) file: String,
     pub(super) results: String,
     pub(super) stage: &'static str,
-    /// Whether trials are still to end.
+    /// Whether some trials have not ended.
     pub(super) partial: bool,
     pub(super) uploaded_ms: i64,
     pub(super) generated_ms: i64,
@@ -23,25 +23,25 @@ pub struct Report {
     pub(super) counts: Counts,
     pub(super) totals: Totals,
     pub(super) ranking: Option<RankedBy>,
-    /// The trial that still trains and is better so far than all others.
+    /// The best trial so far, if it still trains.
     pub(super) leader: Option<Leader>,
     /// What a person should know before trusting the results.
     pub(super) warnings: Vec<String>,
     /// Parameters that differ between trials, in the file's order.
     pub(super) columns: Vec<Column>,
-    /// Parameters that are the same in all trials.
+    /// Parameters that have the same value in all trials.
     pub(super) constants: Vec<Constant>,
-    /// Metric names, the one that ranks first.
+    /// Metric names. The one that ranks comes first.
     pub(super) metrics: Vec<String>,
-    /// Trials from the best.
+    /// Trials, best first.
     pub(super) rows: Vec<Row>,
-    /// Of a sweep that repeats its parameter sets.
+    /// The parameter sets of a sweep that repeats them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) sets: Option<Sets>,
-    /// Of a sweep whose parameters are suggested.
+    /// The suggestions of a sweep that makes them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) search: Option<Searched>,
-    /// Of a sweep with early stopping.
+    /// The rungs of a sweep with early stopping.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) rungs: Option<Rungs>,
     pub(super) curves: Vec<CurveLine>,
@@ -49,12 +49,12 @@ pub struct Report {
     pub(super) cost: Option<CostTotals>,
     pub(super) failures: Failures,
     pub(super) source: Option<String>,
-    /// What the page leaves out, and where that lies.
+    /// Sentences about what the page leaves out, and where that is.
     pub(super) omitted: Vec<String>,
     pub(super) version: &'static str,
 }
 
-/// Trials by where they stand.
+/// How many trials have each standing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Counts {
     pub(super) trials: usize,
@@ -67,13 +67,13 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Trials that have ended for good.
+    /// Returns how many trials have ended for good.
     pub(super) fn ended(&self) -> usize {
         self.succeeded + self.failed + self.cancelled + self.stopped
     }
 }
 
-/// Over all trials, shown or not.
+/// Sums over all trials, including those that the page does not show.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub(super) struct Totals {
     pub(super) attempts: usize,
@@ -86,14 +86,14 @@ pub(super) struct Totals {
 pub(super) struct RankedBy {
     pub(super) metric: String,
     pub(super) maximize: bool,
-    /// Whether the sweep file names it.
+    /// Whether the sweep file names the metric.
     pub(super) stated: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(super) struct Leader {
     pub(super) index: u32,
-    /// Of the metric that ranks.
+    /// The trial's value of the metric that ranks.
     pub(super) value: f64,
 }
 
@@ -103,15 +103,15 @@ pub(super) struct Column {
     pub(super) kind: Kind,
 }
 
-/// How a parameter's axis is drawn.
+/// How the axis of a parameter is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Kind {
-    /// A number on an even scale.
+    /// The parameter is a number on a linear scale.
     Linear,
-    /// A positive number over a wide range.
+    /// The parameter is a positive number on a logarithmic scale, because its range is wide.
     Log,
-    /// Anything else.
+    /// The parameter is anything else.
     Category,
 }
 
@@ -121,33 +121,33 @@ pub(super) struct Constant {
     pub(super) value: String,
 }
 
-/// One trial.
+/// One trial's row.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Row {
-    /// Of those that succeeded with a finite value of the metric that ranks; or of its parameter set.
+    /// The rank among the trials that succeeded with a finite value, or that of the parameter set.
     pub(super) rank: Option<usize>,
-    /// Its parameter set, where the sweep has repeats.
+    /// The number of the parameter set, where the sweep has repeats.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) set: Option<u64>,
     pub(super) index: u32,
     pub(super) status: Standing,
-    /// Who cancelled it.
+    /// The name of the person who cancelled the trial.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) cancelled_by: Option<String>,
-    /// Why it was stopped early.
+    /// Why the trial was stopped early.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) stopped: Option<String>,
-    /// The newest value of the metric that ranks, where it is NaN or infinite.
+    /// The newest value of the metric that ranks, if it is NaN or infinite.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) diverged: Option<String>,
-    /// By metric, as in [`Report::metrics`].
+    /// The values in the order of [`Report::metrics`].
     pub(super) metrics: Vec<Option<f64>>,
-    /// By parameter, as in [`Report::columns`]: a number, a text, or null where the trial has none.
+    /// The values in the order of [`Report::columns`]: a number, a text, or null where the trial has none.
     pub(super) parameters: Vec<Value>,
     pub(super) seconds: f64,
     pub(super) interruptions: usize,
     pub(super) attempts: Vec<AttemptBar>,
-    /// What was not as usual with its workspace.
+    /// What was unusual with the trial.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) notes: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -163,41 +163,42 @@ pub(super) struct Sets {
     pub(super) count: u64,
     /// How many trials each set has.
     pub(super) repeats: usize,
-    /// Sets from the best.
+    /// The sets, best first.
     pub(super) rows: Vec<SetRow>,
 }
 
-/// One parameter set.
+/// One parameter set's row.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct SetRow {
-    /// Of those each trial of which has a result.
+    /// The rank; absent for a set in which some trial has no result.
     pub(super) rank: Option<usize>,
     pub(super) number: u32,
-    /// Those of its trials that have started.
+    /// The trials of the set that have started.
     pub(super) trials: Vec<u32>,
     pub(super) mean: Option<Mean>,
-    /// Why results are lacking.
+    /// Why results are missing.
     pub(super) lacks: Option<String>,
-    /// Whether they will never come.
+    /// Whether some missing results will never come.
     pub(super) is_flagged: bool,
-    /// By parameter, as in [`Report::columns`]; null for the one that differs between the trials of a set.
+    /// The values in the order of [`Report::columns`], with null for the parameter that differs between the trials of a
+    /// set.
     pub(super) parameters: Vec<Value>,
 }
 
-/// What a search has suggested, and what came of it.
+/// The suggestions of a search, and the values that were found with them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Searched {
-    /// By trial; with repeats only the first trial of a set has one.
+    /// The suggestions by trial. With repeats only the first trial of a set has one.
     pub(super) predictions: Vec<Prediction>,
-    /// How many there are, shown or not.
+    /// How many suggestions there are, including those that the page does not show.
     pub(super) suggestions: usize,
-    /// Trials that have run and ended.
+    /// How many trials have run and ended.
     pub(super) ended: usize,
-    /// Each time that a better value was found.
+    /// Each trial whose result was better than all before it.
     pub(super) best: Vec<BestSoFar>,
 }
 
-/// One suggestion: what the model predicted, in values of the metric, and what was found.
+/// One suggestion: the value of the metric that the model predicted, and the value that was found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Prediction {
     pub(super) index: u32,
@@ -205,49 +206,49 @@ pub(super) struct Prediction {
     /// `model`, `initial` or `random`.
     pub(super) basis: &'static str,
     pub(super) mean: Option<f64>,
-    /// Its standard deviation.
+    /// The standard deviation of the prediction.
     pub(super) deviation: Option<f64>,
     /// The trial's value so far, or the mean of its set's results.
     pub(super) found: Option<f64>,
-    /// Whether that ranks it.
+    /// Whether that value ranks the trial or its set.
     pub(super) is_result: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(super) struct BestSoFar {
-    /// The trial that brought it.
+    /// The trial whose end gave the better value.
     pub(super) index: u32,
     pub(super) at_ms: i64,
-    /// Trials that had ended by then, this one included.
+    /// How many trials had ended by then, including this one.
     pub(super) ended: usize,
-    /// Of the trial, or the mean of its set.
+    /// The value of the trial, or the mean of its set.
     pub(super) value: f64,
 }
 
-/// Where trials are compared, of a sweep with early stopping.
+/// The rungs of a sweep with early stopping.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Rungs {
-    /// The word of the sweep file.
+    /// The name of the rule, as the sweep file has it.
     pub(super) rule: &'static str,
     pub(super) unit: Unit,
-    /// The first of them.
+    /// The first rungs.
     pub(super) steps: Vec<u64>,
     pub(super) count: usize,
 }
 
-/// One attempt in the timeline.
+/// One attempt as a bar of the timeline.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct AttemptBar {
     pub(super) number: u32,
     pub(super) zone: Option<String>,
     pub(super) instance: Option<String>,
     pub(super) started_ms: Option<i64>,
-    /// The end, or the page's own time where it still runs.
+    /// The end, or the time of the page if the attempt still runs.
     pub(super) stopped_ms: Option<i64>,
     pub(super) ending: Ending,
     pub(super) exit_code: Option<i32>,
     pub(super) reason: Option<String>,
-    /// The zone of the attempt before, where that is another one.
+    /// The zone of the attempt before, if it was another one.
     pub(super) moved_from: Option<String>,
 }
 
@@ -259,7 +260,7 @@ pub(super) enum Ending {
     Succeeded,
     Failed,
     Interrupted,
-    /// It is over, and nothing tells how.
+    /// The attempt is over, and nothing shows how it ended.
     Unknown,
 }
 
@@ -285,13 +286,13 @@ pub(super) struct CostTotals {
     pub(super) on_demand: f64,
     pub(super) storage: f64,
     pub(super) control_plane: Option<f64>,
-    /// All of what was paid.
+    /// The sum of all that was paid.
     pub(super) paid: f64,
-    /// Share of the on-demand price that was not paid; negative where spot was more expensive.
+    /// Share of the on-demand price that was not paid. It is negative if Spot was more expensive.
     pub(super) saving: Option<f64>,
 }
 
-/// Failed trials: all of them by cause, the first with their last words.
+/// Failed trials: all of them by cause, and the first ones with the last lines of their logs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Failures {
     pub(super) causes: Vec<Cause>,
@@ -303,7 +304,7 @@ pub(super) struct Cause {
     pub(super) cause: String,
     pub(super) advice: Option<String>,
     pub(super) count: usize,
-    /// The first of them.
+    /// The first trials with this cause.
     pub(super) indices: Vec<u32>,
 }
 

@@ -1,4 +1,4 @@
-//! From the stored records to the page.
+//! Makes the page's data from the stored records.
 
 use std::collections::BTreeSet;
 
@@ -22,20 +22,20 @@ use spotsweep_records::trial::{Standing, Trial};
 use spotsweep_search::stop::Rule;
 use spotsweep_sweep_file::Repeats;
 
-/// Rungs that are listed.
+/// Most rungs that are listed.
 const MAX_RUNGS: usize = 12;
-/// Metrics in the table; a trial may have 100.
+/// Most metrics in the table, of up to 100 that a trial may have.
 const MAX_METRICS: usize = 30;
 
 impl Report {
-    /// Metrics whose curves the page wants: see [`curves::read`].
+    /// Returns the metrics whose curves the page shows: see [`curves::read`].
     pub fn charted(plan: &Plan, trials: &[Trial]) -> Vec<String> {
         let mut names = metrics(ranking(plan, trials).as_ref(), trials);
         names.truncate(MAX_CHARTED_METRICS);
         names
     }
 
-    /// The page of a sweep, as it stands.
+    /// Returns the page of a sweep in its present state.
     pub fn of(sources: &Sources<'_>) -> Self {
         let Sources { sweep, plan, trials, .. } = sources;
         let by = ranking(plan, trials);
@@ -103,7 +103,7 @@ fn rungs(stopping: &EarlyStopping) -> Rungs {
     Rungs { rule, unit: stopping.unit, steps: steps.iter().copied().take(MAX_RUNGS).collect(), count: steps.len() }
 }
 
-/// All metric names, the one that ranks first, even where no trial has reported it yet.
+/// Returns all metric names. The one that ranks comes first, even if no trial has reported it yet.
 fn metrics(by: Option<&Ranking>, trials: &[Trial]) -> Vec<String> {
     let mut names: BTreeSet<&String> = trials.iter().flat_map(|trial| trial.metrics.keys()).collect();
     let first = by.map(|by| &by.name);
@@ -111,7 +111,7 @@ fn metrics(by: Option<&Ranking>, trials: &[Trial]) -> Vec<String> {
     first.into_iter().chain(names).cloned().collect()
 }
 
-/// Trials for the parameters' importance: all, or evenly spaced ones.
+/// Returns the trials for the parameters' importance: all, or evenly spaced ones.
 fn sample(trials: &[Trial]) -> Vec<&Trial> {
     trials.iter().step_by(trials.len().div_ceil(MAX_SAMPLE).max(1)).collect()
 }
@@ -131,7 +131,7 @@ fn importance(by: &Ranking, columns: &[Column], sample: &[&Trial], parameters: &
     weigh(reached.len(), &observed)
 }
 
-/// Of sets: those with a result, with their mean.
+/// Returns the importance by sets: those that have a result, with their mean.
 fn importance_of_sets(repeats: &Repeats, columns: &[Column], sets: &[Set<'_>], parameters: &Parameters) -> Importance {
     let of_set = |set: &Set<'_>| set.trials.iter().find_map(|trial| parameters.get(&trial.index));
     let reached: Vec<_> = sets.iter().filter_map(|set| Some((of_set(set)?, set.mean?.mean))).collect();
@@ -140,7 +140,7 @@ fn importance_of_sets(repeats: &Repeats, columns: &[Column], sets: &[Set<'_>], p
     weigh(reached.len(), &observed)
 }
 
-/// The columns that fit, the most important ones, in the file's order.
+/// Returns the most important columns that fit, in the file's order.
 fn kept(columns: &[Column], importance: Option<&Importance>) -> Vec<Column> {
     let weights = importance.map_or(&[][..], |importance| &importance.weights);
     let place = |column: &Column| weights.iter().position(|weight| weight.name == column.name).unwrap_or(usize::MAX);
@@ -163,12 +163,13 @@ fn counts(plan: &Plan, trials: &[Trial]) -> Counts {
             Standing::Stopped => counts.stopped += 1,
         }
     }
-    // A trial without a record waits for its first place.
+    // A trial without a record waits for its first attempt.
     counts.waiting = counts.trials.saturating_sub(counts.running + counts.ended());
     counts
 }
 
-/// The last page is drawn while the sweep settles, and nothing draws it again: with it the sweep has settled.
+/// Returns the stage that the page shows. The last page is made while the sweep settles, and no later one replaces it,
+/// so it shows that the sweep has settled.
 fn stage<'a>(sweep: &'a Sweep, counts: &Counts) -> &'a Stage {
     match &sweep.stage {
         Stage::Settling if counts.ended() == counts.trials => &Stage::Settled,

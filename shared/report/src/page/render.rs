@@ -1,4 +1,4 @@
-//! The page as one file.
+//! Renders the page as one file.
 
 use sha2::{Digest, Sha256};
 
@@ -41,13 +41,13 @@ const SCRIPT: &str = concat!(
     "})();\n",
 );
 
-/// Significant digits of what is only drawn.
+/// Significant digits of numbers that are only drawn.
 const DIGITS: usize = 6;
 
-/// The page: HTML in UTF-8, complete in itself. The same report gives the same bytes.
+/// Returns the page as complete HTML in UTF-8. The same report gives the same bytes.
 ///
-/// Its content security policy lets no address be asked, and only this crate's script and style apply: they carry a nonce
-/// that is a hash over the data, so nothing in the data can know it.
+/// The page's content security policy allows no network request, and only this crate's script and style. They have a
+/// nonce that is a hash of the data, so nothing in the data can contain it.
 pub fn render(report: &Report) -> String {
     let data = escaped(&serde_json::to_string(report).unwrap_or_else(|error| format!("{{\"error\":\"{error}\"}}")));
     let nonce: String = Sha256::digest(&data).iter().take(16).map(|byte| format!("{byte:02x}")).collect();
@@ -65,7 +65,7 @@ pub fn render(report: &Report) -> String {
     page
 }
 
-/// JSON that cannot end the element it stands in, nor begin another one.
+/// Escapes JSON so that it can neither end the element that contains it nor begin another one.
 fn escaped(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
     for letter in json.chars() {
@@ -81,7 +81,7 @@ fn escaped(json: &str) -> String {
     escaped
 }
 
-/// The text, or its beginning where it is longer than so many bytes.
+/// Returns the text, or its first bytes and an ellipsis if it is longer than `most` bytes.
 pub(crate) fn cut(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();
@@ -89,7 +89,7 @@ pub(crate) fn cut(text: &str, most: usize) -> String {
     format!("{}…", &text[..text.floor_char_boundary(most)])
 }
 
-/// To the digits that an eye can tell on a chart.
+/// Rounds a number to the digits that are visible on a chart.
 pub(super) fn rounded(value: f64) -> f64 {
     format!("{value:.*e}", DIGITS - 1).parse().unwrap_or(value)
 }

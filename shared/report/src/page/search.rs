@@ -1,4 +1,4 @@
-//! What a search has suggested, what came of it, and how the best value came down (or up) to where it is.
+//! The suggestions of a search, their results, and the course of the best value.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,8 @@ use spotsweep_records::sweep::{Plan, Ranking};
 use spotsweep_records::trial::Trial;
 use spotsweep_search::suggest::Basis;
 
-/// `sets` are those of a sweep with repeats. `None` of a sweep whose parameters are not suggested.
+/// Returns the page's data about the search; `None` if the sweep's parameters are not suggested. `sets` are those of a
+/// sweep with repeats.
 pub(super) fn searched(plan: &Plan, by: Option<&Ranking>, trials: &[Trial], sets: &[Set<'_>]) -> Option<Searched> {
     let by = by.filter(|_| plan.suggests)?;
     let of_set = |trial: &Trial| plan.repeats.as_ref().map(|repeats| repeats.set_of(trial.index.into()));
@@ -28,7 +29,7 @@ pub(super) fn searched(plan: &Plan, by: Option<&Ranking>, trials: &[Trial], sets
     Some(Searched { predictions: predictions.into_iter().take(MAX_ROWS).collect(), suggestions, ended, best })
 }
 
-/// `None` of a trial that has the parameters of an earlier one of its set.
+/// Returns a trial's suggestion; `None` if the trial has the parameters of an earlier one of its set.
 fn prediction(by: &Ranking, trial: &Trial, set: Option<&Set<'_>>) -> Option<Prediction> {
     let basis = trial.suggested.as_ref()?.basis?;
     let (basis, mean, deviation) = match basis {
@@ -56,14 +57,14 @@ fn prediction(by: &Ranking, trial: &Trial, set: Option<&Set<'_>>) -> Option<Pred
     })
 }
 
-/// By the trial that brought it: what it brought.
+/// Metric value by trial index.
 type Results = BTreeMap<u32, f64>;
 
 fn results_of_trials(by: &Ranking, trials: &[Trial]) -> Results {
     trials.iter().filter_map(|trial| Some((trial.index, ranked_value(by, trial)?))).collect()
 }
 
-/// A set has its result when its last trial has ended.
+/// Returns the means of complete sets, by the trial that ended last.
 fn results_of_sets(sets: &[Set<'_>]) -> Results {
     let result = |set: &Set<'_>| {
         let last = set.trials.iter().max_by_key(|trial| (trial.stopped_at(), trial.index))?;
@@ -72,7 +73,7 @@ fn results_of_sets(sets: &[Set<'_>]) -> Results {
     sets.iter().filter(|set| set.is_complete()).filter_map(result).collect()
 }
 
-/// How many trials have ended, and each time that a better value was found.
+/// Returns how many trials have ended, and each trial whose result was better than all before it.
 fn best_so_far(by: &Ranking, trials: &[Trial], results: &Results) -> (usize, Vec<BestSoFar>) {
     let over = trials.iter().filter(|trial| trial.is_over());
     let mut ended: Vec<(i64, u32)> =

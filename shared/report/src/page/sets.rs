@@ -1,4 +1,4 @@
-//! The parameter sets of a sweep with repeats, as rows.
+//! Makes rows of the parameter sets of a sweep with repeats.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use super::model::{Column, SetRow, Sets};
 use spotsweep_ranking::sets::Set;
 use spotsweep_sweep_file::Repeats;
 
-/// Those of which the parameters were read, best first.
+/// Returns the sets whose parameters were read, best first.
 pub(super) fn of_sets(repeats: &Repeats, sets: &[Set<'_>], columns: &[Column], parameters: &Parameters) -> Sets {
     let row = |(rank, set): (usize, &Set<'_>)| {
         let of_set = set.trials.iter().find_map(|trial| parameters.get(&trial.index))?;

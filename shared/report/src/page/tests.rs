@@ -1,4 +1,4 @@
-//! A small sweep whose page is known by hand.
+//! Tests of the page of a small sweep, whose content is known by hand.
 #![allow(clippy::unwrap_used)]
 
 use serde_json::{Map, Value, json};
@@ -51,8 +51,8 @@ fn trial(index: u32, status: JobStatus, loss: Option<f64>, attempts: Vec<Attempt
     trial
 }
 
-/// Trial 0 moves zones after a reclaim and wins, trial 1 fails, trial 2 runs after an interruption, trial 3 is cancelled,
-/// and trial 4 waits.
+/// Trial 0 moves to another zone after a reclaim and is the best. Trial 1 fails, trial 2 runs after an interruption,
+/// trial 3 is cancelled, and trial 4 waits.
 fn trials() -> Vec<Trial> {
     let reclaimed =
         Attempt { reason: Some("Host EC2 (instance i-1) terminated.".into()), ..attempt(10, Some(40), "a", None) };
@@ -139,7 +139,8 @@ fn a_page_says_what_the_records_say() {
     assert_eq!((&running["ending"], &running["moved_from"]), (&json!("running"), &Value::Null));
     assert_eq!(running["stopped_ms"], json!(1_790_000_200_000_i64), "it runs until now");
 
-    // 1.25 spot + 0.5 storage + 0.25 control plane = 2 of 5: a saving of 60 %.
+    // The sum is 2: 1.25 for Spot, 0.5 for storage and 0.25 for the control plane. On demand costs 5, so 60 % are
+    // saved.
     assert_eq!((&data["cost"]["paid"], &data["cost"]["saving"]), (&json!(2.0), &json!(0.6)));
     assert_eq!(data["cost"]["priced_trials"], 2);
     let cause = &data["failures"]["causes"][0];
@@ -186,7 +187,7 @@ fn a_trial_that_diverged_has_no_rank_and_says_so() {
     assert_eq!(data["warnings"], json!(warnings));
 }
 
-/// As `ranking::leader` says, so that the page decides nothing by itself.
+/// The page's data has the leader of `ranking::leader`, so that the page itself decides nothing.
 #[test]
 fn the_page_names_the_trial_that_leads_so_far() {
     let leader = |trials: &[Trial]| bare_page(&plan(5), trials, "").1["leader"].clone();
@@ -228,7 +229,7 @@ fn the_page_has_the_words_of_the_field() {
     }
 }
 
-/// The page of a sweep that has nothing but records, and its data.
+/// Returns the page of a sweep that has only records, and the page's data.
 fn bare_page(plan: &Plan, trials: &[Trial], parameters: &str) -> (String, Value) {
     let none = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
     page(&Sources {

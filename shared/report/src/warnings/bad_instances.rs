@@ -1,4 +1,4 @@
-//! Instances on which nothing can be trained.
+//! Warns of instances on which nothing can be trained.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +6,12 @@ use crate::page::cut;
 use spotsweep_protocol::words::counted;
 use spotsweep_records::trial::{Attempt, Trial};
 
-/// Instances that the warning names.
+/// Most instances that the warning names.
 const LISTED: usize = 3;
-/// Bytes of what is wrong with each.
+/// Most bytes of the cause for each instance.
 const CAUSE_BYTES: usize = 150;
 
-/// The warning, where attempts have left instances that cannot train.
+/// Returns the warning if attempts have left unfit instances.
 pub(super) fn bad_instances(trials: &[Trial]) -> Option<String> {
     let mut found: BTreeMap<&str, &str> = BTreeMap::new();
     let mut left = 0;

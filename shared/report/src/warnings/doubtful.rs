@@ -1,10 +1,9 @@
-//! The sweep's metric, where two readings of a trial's newest value disagree: its rank may be by the wrong one.
+//! Warns if two readings of a trial's newest value disagree, because its rank may be by the wrong one.
 
 use super::{LISTED_TRIALS, Trial};
 use spotsweep_protocol::words::{counted, figure};
 use spotsweep_records::sweep::Ranking;
 
-/// The warning.
 pub(super) fn doubtful(by: &Ranking, trials: &[Trial]) -> Option<String> {
     let name = &by.name;
     let both = |trial: &Trial| {

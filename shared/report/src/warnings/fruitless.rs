@@ -1,4 +1,4 @@
-//! Trials that have all ended without a usable result.
+//! Warns if all trials that have ended have no usable result.
 
 use crate::diagnosis::why;
 use crate::page::cut;
@@ -8,13 +8,13 @@ use spotsweep_records::sweep::Plan;
 use spotsweep_records::trial::{Standing, Trial};
 use spotsweep_search::suggest::Basis;
 
-/// One failure may be chance.
+/// Fewest ended trials for the warning, because one failure may be chance.
 const LEAST: usize = 2;
 
-/// Bytes of the first one's reason.
+/// Most bytes of the first trial's reason.
 const REASON_BYTES: usize = 100;
 
-/// The warning, while no trial has a usable result. A search has nothing to learn from then.
+/// Returns the warning while no trial has a usable result. A search then has nothing to learn from.
 pub(super) fn fruitless(plan: &Plan, trials: &[Trial]) -> Option<String> {
     let ended = || trials.iter().filter(|trial| is_result(plan, trial));
     let (count, first) = (ended().count(), ended().next()?);
@@ -49,7 +49,7 @@ pub(super) fn fruitless(plan: &Plan, trials: &[Trial]) -> Option<String> {
         .then(|| format!("all {those} that have ended failed; `spotsweep cancel` ends those that are to come{why}"))
 }
 
-/// Whether its end says something of its parameters. Without a metric of the file every success is a result.
+/// Whether the trial's end says something about its parameters. Every success does if the file names no metric.
 fn is_result(plan: &Plan, trial: &Trial) -> bool {
     match PeerEnd::of(trial, plan.metric.as_ref()) {
         Some(PeerEnd::Finished(_) | PeerEnd::Stopped | PeerEnd::Failed) => true,
@@ -58,7 +58,7 @@ fn is_result(plan: &Plan, trial: &Trial) -> bool {
     }
 }
 
-/// Whether a search learns from the trial: it has a result, or a value at a rung.
+/// Whether a search can learn from the trial, because it has a result or a value at a rung.
 fn is_usable(plan: &Plan, trial: &Trial) -> bool {
     let has_value = match PeerEnd::of(trial, plan.metric.as_ref()) {
         Some(PeerEnd::Finished(value)) => value.is_finite(),

@@ -1,4 +1,4 @@
-//! A value that lies apart from those of all other trials: it decides nothing about them.
+//! Warns of a value that lies apart from those of all other trials, because it does not decide about them.
 
 use spotsweep_protocol::words::figure;
 use spotsweep_ranking::value_so_far;
@@ -6,7 +6,7 @@ use spotsweep_records::sweep::Plan;
 use spotsweep_records::trial::Trial;
 use spotsweep_search::stop::lies_apart;
 
-/// The warning, where a sweep compares its trials or has a target.
+/// Returns the warning if the sweep compares its trials or has a target.
 pub(super) fn odd(plan: &Plan, trials: &[Trial]) -> Option<String> {
     let by = plan.metric.as_ref().filter(|_| plan.target.is_some() || plan.early_stopping.is_some())?;
     let values: Vec<(u32, f64)> =

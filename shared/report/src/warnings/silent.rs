@@ -1,12 +1,12 @@
-//! Attempts whose runners have not reported.
+//! Warns of attempts whose runners have not reported.
 
 use spotsweep_protocol::words::counted;
 use spotsweep_records::trial::{Silence, Trial};
 
-/// Trials that the warning names.
+/// Most trials that the warning names.
 const LISTED: usize = 3;
 
-/// The warning, where the reports of attempts are missing, or were when their instances were ended.
+/// Returns the warning if reports of attempts are missing, or were missing when the instance was ended.
 pub(super) fn silent(trials: &[Trial]) -> Option<String> {
     let of = |trial: &Trial| trial.silence.as_ref().map(|silence| (trial.index, silence.clone()));
     let found: Vec<(u32, Silence)> = trials.iter().filter_map(of).collect();

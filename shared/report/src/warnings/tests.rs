@@ -77,7 +77,7 @@ fn a_success_without_a_model_is_noted() {
 #[test]
 fn what_results_cannot_be_trusted_for_is_said() {
     let log = |line: &str| BTreeMap::from([(0, vec!["Loading data".to_owned(), line.to_owned(), "done".to_owned()])]);
-    /// The file's metric, the trials' values, a line of a log, parts of the warning.
+    /// A case has the file's metric, the trials' values, a line of a log, and parts of the warning.
     type Case = (Option<&'static str>, &'static [Option<f64>], &'static str, &'static [&'static str]);
     let cases: [Case; 9] = [
         (Some("val_loss"), &[Some(0.5), Some(0.25)], "", &[]),
@@ -109,7 +109,7 @@ fn what_results_cannot_be_trusted_for_is_said() {
     }
 }
 
-/// Ranked by val_loss, of 24 trials.
+/// Returns a plan of 24 trials that are ranked by val_loss.
 fn adaptive(rule: Option<serde_json::Value>, suggests: bool) -> Plan {
     let early_stopping = rule.map(|rule| serde_json::from_value(rule).unwrap());
     Plan { trials: 24, early_stopping, suggests, ..plan(Some("val_loss")) }
@@ -119,7 +119,7 @@ fn hyperband() -> serde_json::Value {
     serde_json::json!({ "rule": { "type": "hyperband", "bands": [3, 9, 27], "eta": 3.0, "strict": true } })
 }
 
-/// A trial that runs since second 0 and has made so many reports with these metrics.
+/// Returns a trial that has run since second 0 and has sent so many reports with these metrics.
 fn running(index: u32, reports: u64, metrics: &[(&str, Source)]) -> Trial {
     let mut trial = Trial::new(SweepId::derive("b", "k", "v"), index, JobId::from(format!("j:{index}")));
     trial.status = JobStatus::Running;
@@ -144,7 +144,7 @@ fn minutes(count: i64) -> Timestamp {
     Timestamp::from_second(count * 60).unwrap()
 }
 
-/// What is said after so many minutes.
+/// Returns the warnings after so many minutes.
 fn said(plan: &Plan, trials: &[Trial], after: i64) -> Vec<(About, String)> {
     let warned = warnings(plan, trials, &BTreeMap::new(), minutes(after));
     warned.into_iter().map(|warned| (warned.about, warned.text)).collect()
@@ -166,16 +166,17 @@ fn a_metric_that_never_appears_is_named_within_two_reports() {
     ] {
         assert!(said(&plan, &[other(2)], 1)[0].1.contains(part));
     }
-    // Reports of two attempts, and of a trial that has failed since.
+    // These are the reports of two attempts, and those of a trial that has failed since.
     let mut twice = other(1);
     *twice.attempt(2) = twice.attempts[&1].clone();
     assert_eq!(said(&both, &[twice], 1).len(), 1);
     assert_eq!(said(&both, &[ended(other(2), JobStatus::Failed, 1)], 1).len(), 1);
-    // It has come, in one trial at least; or the file names no metric.
+    // At least one trial has reported the metric, or the file names none.
     let seen = running(1, 1, &[("val_loss", Source::Stated)]);
     assert_eq!(said(&both, &[other(9), seen], 1), []);
     assert_eq!(said(&plan(None), &[other(9)], 1), []);
-    // Seals are reports without metrics. Only a long silence is a reason then, and it is put carefully.
+    // Seals are reports without metrics. Only a long time without a metric leads to a warning then, and it is worded
+    // carefully.
     assert_eq!(said(&both, &[running(0, 9, &[]), other(1)], 29), []);
     let silent = said(&both, &[running(0, 9, &[])], 34);
     assert!(silent[0].1.starts_with("no trial has reported a metric yet, and trial 0 has trained for 34 min: "));
@@ -228,7 +229,7 @@ fn trials_that_all_fail_are_named() {
     random.suggested = Some(spotsweep_records::trial::Suggested::new(&serde_json::Map::new(), Some(Basis::Random)));
     let text = about_failures(&bayes, &[failed(0), random.clone()]).unwrap();
     assert!(text.contains("2 failed: the search has nothing to learn from and chooses at random; trial 0"), "{text}");
-    // A value at a rung teaches, and so does one result.
+    // The search learns from a value at a rung, and from one result.
     let mut at_rung = running(2, 1, &[]);
     let rung = spotsweep_protocol::rungs::Rung { value: 0.5, best: 0.5, mean: 0.5 };
     at_rung.rungs.insert(3, rung);
@@ -240,7 +241,7 @@ fn trials_that_all_fail_are_named() {
         about_failures(&grid, &[failed(0), failed(1), running(2, 0, &[])]).unwrap(),
         "all 2 trials that have ended failed; `spotsweep cancel` ends those that are to come; trial 0: exit code 3"
     );
-    // One that trains may end well, a cancellation says nothing, and at the end the counts say it.
+    // A trial that trains may succeed, and a cancellation says nothing. At the end the counts show the failures.
     let trains = running(2, 1, &[("val_loss", Source::Stated)]);
     assert_eq!(about_failures(&grid, &[failed(0), failed(1), trains]), None);
     let cancelled = Trial { reason: Some("spotsweep: cancelled by jo".into()), ..failed(1) };

@@ -1,4 +1,4 @@
-//! Parameter sets without a rank, because repeats of them have no result.
+//! Warns of parameter sets without a rank, because some of their repeats have no result.
 
 use spotsweep_protocol::words::counted;
 use spotsweep_ranking::sets::{Lacks, sets};
@@ -6,10 +6,10 @@ use spotsweep_records::sweep::Ranking;
 use spotsweep_records::trial::Trial;
 use spotsweep_sweep_file::Repeats;
 
-/// Sets that a warning lists.
+/// Most sets that a warning lists.
 const LISTED_SETS: usize = 4;
 
-/// That sets lack results for good, in a sentence.
+/// Returns the warning if sets will never have all results.
 pub(super) fn unranked(by: Option<&Ranking>, repeats: &Repeats, trials: &[Trial]) -> Option<String> {
     let mut lacking: Vec<(u32, Lacks)> = sets(by, repeats, trials)
         .iter()

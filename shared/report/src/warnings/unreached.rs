@@ -1,4 +1,4 @@
-//! Rungs beyond the end of the training: at them no trial is ever compared.
+//! Warns of rungs beyond the end of the training, because no trial is ever compared at them.
 
 use spotsweep_protocol::metric::Metric;
 use spotsweep_protocol::rungs::Unit;
@@ -6,10 +6,10 @@ use spotsweep_protocol::words::counted;
 use spotsweep_records::sweep::Plan;
 use spotsweep_records::trial::{Standing, Trial};
 
-/// One trial may have ended its training early by itself.
+/// Fewest finished trials for the warning, because one trial may have ended its training early by itself.
 const LEAST: usize = 2;
 
-/// The warning, where trials have finished without a rung that the rule counts on.
+/// Returns the warning if trials have finished without reaching a rung of the rule.
 pub(super) fn unreached(plan: &Plan, trials: &[Trial]) -> Option<String> {
     let (rule, by) = plan.comparison()?;
     let has_place = |metric: &Metric| rule.unit == Unit::Reports || metric.step.is_some();

@@ -1,4 +1,5 @@
-//! A metric that never appears: no trial can be compared by it, ranked by it, or teach a search.
+//! Warns of a metric that never appears, because without it trials cannot be compared or ranked, and a search cannot
+//! learn.
 
 use jiff::Timestamp;
 
@@ -9,20 +10,21 @@ use spotsweep_protocol::words::{counted, duration};
 use spotsweep_records::sweep::{Plan, Ranking};
 use spotsweep_records::trial::{Standing, Trial};
 
-/// Reports of a trial after which a metric that is not in them is missed.
+/// After so many reports of a trial, a metric that is in none of them is missed.
 pub(super) const REPORTS: u64 = 2;
 
-/// Seconds of training after which a trial without any metric is mentioned. A first epoch may take as long.
+/// Seconds of training after which a trial without any metric is mentioned. It is this long because a first epoch may
+/// take as long.
 const LONG_SECONDS: f64 = 1800.0;
 
-/// What is wrong with the sweep's metric, as far as the reports show it. None of it is final: a metric may come late.
+/// Returns what is wrong with the sweep's metric, by the reports so far. The metric may still appear later.
 pub(super) fn unseen(plan: &Plan, trials: &[Trial], now: Timestamp) -> Option<String> {
     let by = plan.metric.as_ref()?;
     let seen: Vec<&Metric> = trials.iter().filter_map(|trial| trial.metrics.get(&by.name)).collect();
     if !seen.is_empty() {
         return undecided(plan, by, trials, &seen);
     }
-    // What has succeeded without it has a warning of its own.
+    // Trials that succeeded without the metric have a warning of their own.
     if trials.iter().any(|trial| trial.standing() == Standing::Succeeded) {
         return None;
     }
@@ -48,7 +50,7 @@ pub(super) fn unseen(plan: &Plan, trials: &[Trial], now: Timestamp) -> Option<St
     })
 }
 
-/// What does not happen without the metric.
+/// Returns what the sweep lacks without the metric.
 fn without(plan: &Plan) -> &'static str {
     match (plan.comparison().is_some(), plan.suggests) {
         (true, true) => "without it no trial is stopped early, and the search learns nothing",
@@ -58,7 +60,7 @@ fn without(plan: &Plan) -> &'static str {
     }
 }
 
-/// A metric that is there, and by which no rung is ever decided.
+/// Returns the warning about a metric that was reported in a way by which no rung is ever decided.
 fn undecided(plan: &Plan, by: &Ranking, trials: &[Trial], seen: &[&Metric]) -> Option<String> {
     let (rule, _) = plan.comparison()?;
     let has_reported = |trial: &Trial| trial.metrics.contains_key(&by.name) && reports(trial) >= REPORTS;

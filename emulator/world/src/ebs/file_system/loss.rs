@@ -1,9 +1,9 @@
-//! What a lost instance had not written out.
+//! The loss of what an instance had not written out.
 //!
-//! POSIX promises nothing about it, and file systems differ: so each file, each name and each sector is on the volume or
-//! is not, in any order. Two things hold on ext4 and XFS, the file systems of workspaces. A rename is made or not made
-//! (rename(2)). And blocks that were never written read as zeros and are holes, never what another file left there
-//! (ext4(5), `data=ordered`; xfs(5)).
+//! POSIX promises nothing about it, and file systems differ. So each file, each name and each sector is on the volume
+//! or is not, in any order. Two rules hold on ext4 and XFS, the file systems of workspaces. A rename is made completely
+//! or not at all (rename(2)). And blocks that were never written read as zeros and are holes, never what another file
+//! left there (ext4(5), `data=ordered`; xfs(5)).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use std::sync::Arc;
 use super::{File, FileSystem, View};
 use crate::rng::Rng;
 
-/// The smallest part of a file that is written as a whole or not at all: a sector of the device.
+/// The smallest part of a file that is written completely or not at all: a sector of the device.
 const SECTOR: usize = 512;
 
 impl FileSystem {
-    /// The instance is lost.
+    /// Loses data at random that the instance had not written out.
     pub fn lose(&mut self, rng: &mut Rng) {
         if self.seen == self.written {
             return;
@@ -30,7 +30,7 @@ impl FileSystem {
         let names = self.seen.files.keys().chain(self.written.files.keys());
         for path in names.collect::<BTreeSet<_>>() {
             let (now, before) = (self.seen.files.get(path), self.written.files.get(path));
-            // The file whose name this is or was: all its names change together.
+            // All names of the file that has or had this name change together.
             let inode = now.or(before).map_or(0, |file| file.inode);
             let is_done = *renames.entry(inode).or_insert_with(|| rng.unit() < 0.5);
             let is_same = now.map(|file| file.inode) == before.map(|file| file.inode);
@@ -48,7 +48,7 @@ impl FileSystem {
     }
 }
 
-/// What is left of a file that was on the volume as it was `before`.
+/// Returns what is left of a file whose version on the volume is `before`.
 fn lost_content(file: &File, before: Option<&File>, rng: &mut Rng) -> File {
     if before == Some(file) {
         return file.clone();
@@ -59,7 +59,7 @@ fn lost_content(file: &File, before: Option<&File>, rng: &mut Rng) -> File {
         (0, Some(before)) => before.clone(),
         (0, None) => File { bytes: Arc::default(), ..file.clone() },
         (1, _) => file.clone(),
-        // Its end is not there.
+        // The end of the file is missing.
         (2, _) => {
             let grown = file.bytes.len().saturating_sub(old.len());
             let length = file.bytes.len() - grown + scaled(grown, rng.unit());
@@ -69,7 +69,7 @@ fn lost_content(file: &File, before: Option<&File>, rng: &mut Rng) -> File {
     }
 }
 
-/// The file with some sectors as they were before: those beyond the old end were never written.
+/// Returns the file with some sectors as they were before. Those beyond the old end were never written.
 fn mixed(file: &File, old: &[u8], rng: &mut Rng) -> File {
     let mut bytes = file.bytes.to_vec();
     let mut has_hole = file.has_hole;

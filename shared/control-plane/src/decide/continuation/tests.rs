@@ -24,7 +24,7 @@ use spotsweep_records::trial::JobStatus;
 use spotsweep_records::trial::Trial;
 use spotsweep_records::workspace::Workspace;
 
-/// Snapshots that the sweep names: three pages.
+/// Number of snapshots that the sweep names, which is three pages.
 const COUNT: u32 = 250;
 
 fn at(seconds: i64) -> Timestamp {
@@ -35,7 +35,7 @@ fn held<T>(record: T, due: Option<Timestamp>) -> Option<Versioned<T>> {
     Some(Versioned { record, version: 1, due, recent: History::new() })
 }
 
-/// A sweep, and the trials that it goes on from, each with a snapshot that is kept for an hour.
+/// A sweep, and the trials that it continues from. Each has a snapshot that is kept for an hour.
 struct Scene {
     sweep: Sweep,
     due: Option<Timestamp>,
@@ -66,7 +66,7 @@ fn sweep(key: &str, trials: u32, origin: &serde_json::Value) -> Sweep {
 }
 
 impl Scene {
-    /// The sweep's parameters are stored, and an invocation has taken so many steps before it died.
+    /// The sweep's parameters are stored, and an invocation is killed after so many steps.
     fn after(steps: usize) -> Self {
         let mut old = sweep("sweeps/old.yaml", COUNT, &json!({ "origin": "blank" }));
         old.enter(Stage::Settled);
@@ -139,7 +139,7 @@ impl Scene {
         self.run(&mut next, usize::MAX);
     }
 
-    /// Looks after a trial whose time has passed.
+    /// Reconciles a trial after the time for which it is kept.
     fn look_after(&mut self, index: u32, after: i64) -> &'static str {
         self.now = at(after);
         let of = self.trials[&index].of();
@@ -159,7 +159,7 @@ impl Scene {
 
 #[test]
 fn nothing_is_submitted_before_all_that_a_sweep_goes_on_from_is_kept() {
-    // Of each page three steps are the event, the list that is read, and the commit; each snapshot takes two.
+    // Three steps of each page are the event, the list that is read, and the commit. Each snapshot takes two steps.
     for dies_after in [0, 1, 2, 3, 150, 201, 202, 203, 204, 205, 206, 402, 406, 500, 507, 508, 509, 510] {
         let mut scene = Scene::after(dies_after);
         assert!(scene.submissions() == 0 || scene.noted() == COUNT as usize, "after {dies_after} steps");
@@ -180,7 +180,7 @@ fn what_is_deleted_already_rejects_the_file() {
     assert_eq!(scene.submissions(), 0);
     let Some(Command::WriteRejection { rejected, .. }) = scene.commands.last() else { unreachable!() };
     assert!(rejected.problems[0].message.contains("snap-200 is not kept any more"), "{rejected:?}");
-    // A snapshot of no trial is its owner's: it stays, and there is no one to note anything.
+    // A snapshot of no trial belongs to a person, so it stays and no trial notes anything.
     let mut scene = Scene::after(10);
     scene.trials.remove(&200);
     scene.reconcile();
@@ -196,13 +196,13 @@ fn what_is_kept_goes_when_no_open_sweep_needs_it() {
     scene.sweep.enter(Stage::Settled);
     assert_eq!(scene.look_after(0, 2 * DAY + 3600), "kept", "its time has not passed");
     assert_eq!(scene.look_after(0, 4 * DAY), "disposing");
-    // The sweep's record is gone, or it is open for longer than anything is kept.
+    // The sweep's record is gone, or the sweep is open for longer than the longest time for which a snapshot is kept.
     scene.sweep.enter(Stage::Running);
     assert_eq!(scene.look_after(1, 44 * DAY), "kept");
     assert_eq!(scene.look_after(1, 46 * DAY), "disposing");
 }
 
-/// What the first claim of a sweep's second trial reads, and the record of the trial once `listed` is found there.
+/// Returns what the first claim of a sweep's second trial reads, and the trial's record after the object has `listed`.
 fn first_claim(sweep: &Sweep, listed: &str) -> (String, Trial) {
     let settings = Settings::from_variables(|_| Some("0".into())).unwrap();
     let (id, job) = (sweep.id.clone(), JobId { parent: "j".into(), child: Some(1) });
@@ -222,7 +222,7 @@ fn first_claim(sweep: &Sweep, listed: &str) -> (String, Trial) {
 
 #[test]
 fn a_sweep_of_before_there_were_other_starts_still_reads_its_snapshots() {
-    // Its plan has no `restores`, and its list is in the bucket already.
+    // The plan of an older sweep has no `restores`, and its list is in the bucket already.
     let mut older = sweep("sweeps/older.yaml", 2, &json!({ "origin": "snapshots" }));
     older.stage = Stage::Running;
     let (key, trial) = first_claim(&older, r#"["snap-0", "snap-1"]"#);

@@ -33,13 +33,13 @@ use spotsweep_report::inputs::ReportInputs;
 
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
-/// A sweep of ten trials that keeps the better half at the rungs 3 and 9, and the records of its trials.
+/// A sweep of ten trials that keeps the better half at the rungs 3 and 9, with the records of its trials.
 struct Scene {
     sweep: Sweep,
     trials: BTreeMap<u32, Trial>,
     settings: Settings,
     sequence: u64,
-    /// What followed from the last input.
+    /// The commands that followed from the last input.
     commands: Vec<Command>,
 }
 
@@ -70,7 +70,7 @@ impl Scene {
         Self { sweep, trials: BTreeMap::new(), settings, sequence: 0, commands: Vec::new() }
     }
 
-    /// Decides, commits, and goes on with what is left to be decided.
+    /// Decides an input, commits, and decides the followups.
     fn take(&mut self, index: u32, input: impl Into<Input>) -> Option<Reply> {
         let trial = self.trials.get(&index).cloned().and_then(held);
         let view = View { sweep: held(self.sweep.clone()), trial, ..View::default() };
@@ -116,7 +116,7 @@ impl Scene {
         }
     }
 
-    /// Batch says that the attempt's container has started.
+    /// Batch reports that the attempt's container has started.
     fn runs(&mut self, index: u32, attempt: u32) {
         let ended = Attempt { started_at: Some(NOW), stopped_at: Some(NOW), ..Attempt::default() };
         self.batch_says(index, JobStatus::Running, vec![ended; attempt as usize - 1]);
@@ -143,7 +143,7 @@ impl Scene {
         self.ask(index, attempt, Ask::Report { sequence, metrics, seal, ended, stalled_seconds: None, rungs }).unwrap()
     }
 
-    /// Whether the trial is to stop, after a report of its first attempt.
+    /// Whether a report of the first attempt stops the trial.
     fn stops(&mut self, index: u32, rungs: &[Reached]) -> bool {
         match self.reports(index, 1, rungs, None) {
             Reply::Stop { .. } => true,
@@ -156,7 +156,7 @@ impl Scene {
         }
     }
 
-    /// Batch says that the first attempt has ended so.
+    /// Batch reports that the first attempt has ended with this status and exit code.
     fn ends(&mut self, index: u32, status: JobStatus, exit_code: Option<i32>) {
         let reason = exit_code.is_none().then(|| "Host EC2 (instance i-1) terminated.".into());
         let ended = Attempt { started_at: Some(NOW), stopped_at: Some(NOW), exit_code, reason, ..Attempt::default() };
@@ -176,7 +176,7 @@ fn view_of(sweep: &Sweep) -> View {
     View { sweep: held(sweep.clone()), ..View::default() }
 }
 
-/// Trials 0 to 3 are at the first rung.
+/// Returns a scene in which trials 0 to 3 have reached the first rung.
 fn started(rule: &str) -> Scene {
     let mut scene = Scene::new(rule);
     for index in 0..5 {
@@ -193,7 +193,7 @@ fn a_rung_is_decided_when_its_first_report_arrives() {
     let mut scene = started("hyperband");
     assert!(scene.trials[&2].stopped.is_some() && scene.trials[&0].stopped.is_none());
     assert!(!scene.stops(3, &[at(3, 0.75)]));
-    // Repeated, with another value, and with rungs that the sweep does not have.
+    // The report repeats a rung with another value, and has rungs that the sweep does not have.
     assert!(!scene.stops(3, &[at(3, 0.1), at(4, 0.1)]));
     assert_eq!(scene.trials[&3].rungs[&3].value, 0.75);
     assert!(scene.stops(4, &[at(3, 0.1)]) && scene.stops(4, &[at(3, 0.9)]), "a stop is final");
@@ -241,7 +241,7 @@ fn an_interrupted_trial_that_the_others_have_passed_is_ended() {
             }
             assert!(scene.trials[&1].stopped.unwrap().at_interruption, "{rule}");
             assert_eq!(scene.claim(1, 2), Some(StopReason::StoppedEarly { rung: 3 }));
-            // One that leads goes on.
+            // A trial that leads continues.
             let reply = scene.reports(5, 1, &[], Some(Ending::Released { rollback: None }));
             assert!(matches!(reply, Reply::Accepted {}), "{reply:?}");
             scene.ends(5, JobStatus::Runnable, Some(INTERRUPTED_EXIT_CODE));
@@ -271,7 +271,7 @@ fn a_trial_that_is_stopped_at_its_claim_releases_its_workspace_at_once() {
         assert!(!scene.stops(index, &[at(3, value)]));
     }
     assert_eq!(scene.claim(1, 2), Some(StopReason::StoppedEarly { rung: 3 }));
-    // The next fact of the volume may come to a function that may not detach it.
+    // The next fact of the volume may come to a function that must not detach it.
     assert_eq!(stage(&scene), "disposing");
     assert!(matches!(&scene.commands[..], [Command::Workspace { call: Call::DeleteVolume(_), .. }]));
 }
@@ -357,8 +357,8 @@ fn an_interrupted_trial_knows_how_many_others_are_better() {
     }
 }
 
-/// The next attempt of an interrupted trial, whose volume EC2 has refused: whose turn its calls are, and how many
-/// seconds it waits.
+/// Claims the next attempt of an interrupted trial whose volume EC2 has refused. Returns the turn of its calls and how
+/// many seconds it waits.
 fn refused_once(index: u32) -> (Turn, u64) {
     let mut scene = started("interruption");
     scene.sweep.plan.as_mut().unwrap().workspace = Some(workspace());

@@ -12,7 +12,7 @@ use crate::outcome::Outcome;
 use spotsweep_records::sweep::notification::Notification;
 use spotsweep_records::trial::{AgentState, Host, InstanceStatus, JobStatus};
 
-/// A trial whose first attempt has claimed it, and runs.
+/// Returns a trial whose first attempt has claimed it and runs.
 fn running() -> Scene {
     let mut scene = Scene::new();
     scene.claims();
@@ -24,7 +24,7 @@ fn after(seconds: i64) -> Timestamp {
     NOW + SignedDuration::from_secs(seconds)
 }
 
-/// ECS and EC2 answer; the notification that follows.
+/// Gives the answers of ECS and EC2, and returns the notification that follows.
 fn checked(scene: &mut Scene, agent: AgentState, status: InstanceStatus) -> Option<Notification> {
     let host = Some(Host { instance: Some("i-1".to_owned()), agent, status });
     let trial = scene.trial().of();
@@ -96,7 +96,7 @@ fn an_attempt_that_waits_or_has_ended_is_not_looked_at() {
     assert_eq!(overdue(&mut scene).commands.len(), 0, "another attempt, which has not claimed the trial");
 }
 
-/// A runner that waits claims every few seconds: neither a write nor an entry of the history each.
+/// A waiting runner claims every few seconds, which must not cost a write and an audit entry each.
 #[test]
 fn repeated_claims_are_noted_by_the_minute() {
     let mut scene = running();

@@ -29,7 +29,7 @@ use spotsweep_records::trial::{Comparison, EarlyStop, JobStatus, Trial};
 
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
-/// A sweep that has its parameters suggested, and the records of its trials.
+/// A sweep with suggested parameters, and the records of its trials.
 struct Scene {
     sweep: Sweep,
     search: Arc<spotsweep_sweep_file::Search>,
@@ -74,7 +74,7 @@ impl Scene {
         }
     }
 
-    /// The trial's parameters after a claim of its attempt; the reason where it is refused.
+    /// Claims an attempt, and returns the trial's parameters, or the reason of the refusal.
     fn claim(&mut self, index: u32, attempt: u32) -> Result<Map<String, Value>, StopReason> {
         let (job, secret) = (JobId { parent: "j".into(), child: Some(index) }, Some(Secret::of([1; 16])));
         let (sweep, token) = (self.sweep.id.clone(), self.sweep.claim_token.clone());
@@ -145,7 +145,7 @@ fn the_same_results_give_the_same_suggestions_and_lead_to_the_minimum() {
     let given = results(&mut one);
     assert_eq!(given, results(&mut two));
     assert!(matches!(one.basis(7), Some(Basis::Model { .. })), "{:?}", one.basis(7));
-    // The model finds the minimum at 0.3, and looks elsewhere then.
+    // The model finds the minimum at 0.3, and then tries other values too.
     assert!(given[6..].iter().any(|lr| (lr - 0.3).abs() < 0.1), "{given:?}");
 }
 
@@ -168,7 +168,7 @@ fn trials_of_a_set_have_its_parameters_and_values_of_their_own() {
         assert_eq!(all[set]["lr"], all[set + 4]["lr"]);
         assert_eq!((&all[set]["run"], &all[set + 4]["run"]), (&json!(1), &json!(2)));
     }
-    // Whoever chooses for a set reserves that; who finds its choice does not.
+    // The trial that chooses for its set reserves that. A trial that finds the choice reserves nothing.
     assert_eq!(scene.reserved.len(), 4);
     assert!(scene.basis(0).is_some() && scene.basis(4).is_none());
 }
@@ -194,7 +194,7 @@ fn excluded_points_are_not_suggested_and_the_first_ones_are_those_of_the_file() 
 /// A trial of a set: its status, its loss, its losses at two rungs, and whether it was stopped early.
 type OfSet = (JobStatus, Option<f64>, Option<[f64; 2]>, bool);
 
-/// As a search sees a set whose trials are these, of which the first one has its parameters.
+/// Returns a set of these trials as the search gets it. The first trial has the set's parameters.
 fn seen(repeats: &str, trials: &[OfSet]) -> spotsweep_search::suggest::Trial {
     let mut scene = Scene::new("{lr: {min: 0.0, max: 1.0}}", repeats);
     for (index, (status, loss, rungs, is_stopped)) in (0_u32..).step_by(2).zip(trials) {
@@ -226,12 +226,12 @@ fn a_set_is_one_observation_with_the_mean_of_its_repeats() {
     let nan = f64::NAN;
     let all = of(&[(ok, Some(0.25), Some([0.5, 0.25]), false), (ok, Some(0.75), Some([1.0, 0.75]), false)]);
     assert_eq!(all, (Some(End::Finished(0.5)), vec![(3, 0.75), (9, 0.5)]));
-    // Others run: what has finished counts.
+    // While others run, the trials that have finished count.
     let half = of(&[(ok, Some(0.25), Some([0.5, 0.25]), false), (run, Some(9.0), Some([9.0, nan]), false)]);
     assert_eq!(half, (Some(End::Finished(0.25)), vec![(3, 0.5), (9, 0.25)]));
     let pending = of(&[(run, Some(0.5), Some([0.5, 0.25]), false), (run, Some(1.0), Some([1.0, nan]), false)]);
     assert_eq!(pending, (None, vec![(3, 0.75)]), "only rungs that each of them has reached");
-    // A set that the leaderboard gives no rank is no good result: not by its repeat that went well.
+    // A set without a rank is not a good result, even if one repeat of it went well.
     let stopped = of(&[(ok, Some(0.25), Some([0.5, 0.25]), false), (ok, Some(1.0), Some([1.0, nan]), true)]);
     assert_eq!(stopped, (Some(End::Stopped), vec![(3, 0.75)]));
     let failed = of(&[(ok, Some(0.25), Some([0.5, 0.25]), false), (Failed, None, None, false)]);

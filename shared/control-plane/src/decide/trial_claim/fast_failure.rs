@@ -1,4 +1,4 @@
-//! Trainings that fail at once: whether their instance is to blame (see `sweep/instances.rs`).
+//! Trainings that fail at once, and whether their instance is the cause (see `sweep/instances.rs`).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,11 +17,11 @@ use spotsweep_records::sweep::{Plan, Sweep};
 use spotsweep_records::trial::{Attempt, Trial};
 use spotsweep_records::workspace::Fact;
 
-/// How soon a runner asks again whose fault its failure is.
+/// How long a runner waits before it asks again for the cause of its failure.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// Notes what a request shows of its instance on the sweep's record, before the request is decided; `None` where that is
-/// nothing new.
+/// Notes on the sweep's record what a request shows about its instance, before the request is decided; `None` if that
+/// adds nothing.
 pub(super) fn noted(
     view: &View,
     held: Option<&Trial>,
@@ -29,7 +29,7 @@ pub(super) fn noted(
     context: Context<'_>,
 ) -> Option<Decision> {
     let sweep = view.sweep.as_ref()?;
-    // One trial says nothing of an instance.
+    // A sweep of one trial has no other instance for a comparison.
     let plan = sweep.record.plan.as_ref().filter(|plan| plan.trials > 1)?;
     let (instance, shown) = shown(plan, held, request)?;
     let instances = sweep.record.instances.with(instance, shown, context.now)?;
@@ -45,7 +45,7 @@ pub(super) fn noted(
     Some(decision.next(Followup::Requested(Box::new(request.clone()))))
 }
 
-/// The instance, and what the request shows of it.
+/// Returns the instance, and what the request shows about it.
 fn shown<'a>(plan: &Plan, held: Option<&'a Trial>, request: &'a TrialRequest) -> Option<(&'a str, Shown)> {
     let TrialRequest { index, attempt, .. } = *request;
     let on_record = || held?.attempts.get(&attempt)?.instance.as_deref();
@@ -54,19 +54,19 @@ fn shown<'a>(plan: &Plan, held: Option<&'a Trial>, request: &'a TrialRequest) ->
         Ask::Report { .. } if failure_at_once(plan, request).is_some() => {
             Some((on_record()?, Shown::FailedAtOnce { index, attempt }))
         }
-        // One that goes back a checkpoint has failed, too.
+        // A released attempt may have failed before a rollback, so it does not show that it has trained.
         Ask::Report { ended: Some(Ending::Released { .. }), .. } => None,
         Ask::Report { metrics, .. } if has_figures(plan, metrics) => Some((on_record()?, Shown::Trained)),
         Ask::Claim(_) | Ask::Access | Ask::Mounted { .. } | Ask::Notice(_) | Ask::Report { .. } => None,
     }
 }
 
-/// Where the sweep names no metric, any figure will do.
+/// Whether a report has figures: those of the sweep's metric, or any if the sweep names none.
 fn has_figures(plan: &Plan, metrics: &BTreeMap<String, Metric>) -> bool {
     plan.metric.as_ref().map_or(!metrics.is_empty(), |by| metrics.contains_key(&by.name))
 }
 
-/// How the training has ended, where the request says that it has failed at once.
+/// Returns how the training has ended, if the request reports a failure at once.
 fn failure_at_once(plan: &Plan, request: &TrialRequest) -> Option<String> {
     let Ask::Report { metrics, ended: Some(Ending::Finished { exit_code, seconds, error, .. }), .. } = &request.ask
     else {
@@ -76,7 +76,7 @@ fn failure_at_once(plan: &Plan, request: &TrialRequest) -> Option<String> {
 }
 
 impl Asker<'_> {
-    /// The decision about an end which may not be the trial's; `None` where it is, or where the attempt goes on.
+    /// Decides about a failure at once; `None` if the trial is the cause, or if the attempt has not failed at once.
     pub(super) fn fails_at_once(&self) -> Option<Decision> {
         let failure = failure_at_once(self.plan, self.request)?;
         if self.sweep.stopped.is_some() || self.trial.stopped.is_some() {
@@ -85,7 +85,7 @@ impl Asker<'_> {
         let record = self.trial.attempts.get(&self.request.attempt)?;
         let instance = record.instance.as_deref()?;
         match self.sweep.instances.cause(instance, self.request.index, self.context.now) {
-            // Decided before, and the answer was lost.
+            // The cause was decided before, and the answer was lost.
             Cause::Trial => {
                 let reason = record.unfit()?.to_owned();
                 Some(Decision::ignore(reason.clone()).reply(Reply::Unavailable { reason }))
@@ -100,7 +100,8 @@ impl Asker<'_> {
         }
     }
 
-    /// The attempt is a false start: the trial goes on elsewhere, with its workspace as it is.
+    /// Decides that the attempt is a false start, so that the trial continues on another instance, with its workspace
+    /// as it is.
     fn blames(&self, instance: &str, drain: bool, cause: &str) -> Decision {
         let attempt = self.request.attempt;
         let reason = StopReason::UnfitInstance { cause: cause.to_owned() };

@@ -1,14 +1,14 @@
-//! Which requests are answered: one rule for every kind of them.
+//! The gate, with one rule for every kind of request.
 //!
-//! A request must have the claim token of its sweep and name the trial's own job. What does not gets one and the same
-//! refusal, which tells nothing of what is stored. Then a request passes if the trial is open and the request is of the
-//! attempt that has the trial, by its number and by its runner's secret. A claim passes if its attempt is newer, and one
-//! that the trial's job can have. Everything else is refused with what the asker has said itself, and changes nothing. In
-//! particular no request changes a trial that has ended: commits need the version that
-//! was loaded, so no invocation that still saw it open can do so either.
+//! A request must have the claim token of its sweep and name the trial's own job. Every other request gets the same
+//! refusal, which reveals nothing of what is stored. Then a request passes if the trial is open and the request is from
+//! the attempt that holds the trial, with its number and its runner's secret. A claim passes if its attempt is newer
+//! and can exist in the trial's job. Everything else is refused, with only what the request itself said, and changes
+//! nothing. In particular no request changes a trial that has ended. A commit needs the version that was loaded, so an
+//! invocation that still saw the trial open cannot change it either.
 //!
-//! A request that arrives after Batch's word that its attempt has ended counts as lost: the runner could have been
-//! killed before it sent it.
+//! A request that arrives after Batch's report of its attempt's end counts as lost, because the runner could have been
+//! killed before it sent the request.
 
 use crate::event::{Ask, TrialRequest};
 use crate::store::View;
@@ -17,24 +17,25 @@ use spotsweep_protocol::stop::StopReason;
 use spotsweep_records::sweep::{Plan, Stage, Sweep};
 use spotsweep_records::trial::{JOB_ATTEMPTS, Trial};
 
-/// How a request passes.
+/// How a request passes the gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::decide) enum Passage {
-    /// It is decided.
+    /// The request is decided.
     Free,
-    /// It is the last one of its attempt, and was taken before: it gets the same answer, and changes nothing.
+    /// The request is the last one of its attempt and was accepted before. It gets the same answer, and changes
+    /// nothing.
     Repeated,
-    /// It claims the trial of an attempt that has reported success. Most likely Batch ends the trial with that, so the claim
-    /// waits until Batch has reported the end of that attempt.
+    /// The request claims a trial whose attempt has reported success. Batch most likely ends the trial after that, so
+    /// the claim waits until Batch has reported the end of that attempt.
     Early,
 }
 
-/// A request that is answered: its sweep, and how it passes.
+/// A request that has passed: its sweep with the plan, and how it passed.
 pub(in crate::decide) type Passed<'v> = (&'v Sweep, &'v Plan, Passage);
 
-/// Whether a request of a trial is answered; otherwise why not.
+/// Returns how a request passes, or why it is refused.
 pub(in crate::decide) fn check<'v>(view: &'v View, request: &TrialRequest) -> Result<Passed<'v>, StopReason> {
-    // Before anything that is stored counts.
+    // This comes before anything that is stored, so that the refusal reveals nothing.
     if request.secret.is_none() || request.token.is_none() {
         return Err(StopReason::NoSecret);
     }
@@ -43,7 +44,7 @@ pub(in crate::decide) fn check<'v>(view: &'v View, request: &TrialRequest) -> Re
     Ok((sweep, plan, pass((sweep, plan), held, request)?))
 }
 
-/// The sweep of a request with the sweep's claim token, from the trial's own job.
+/// Returns the sweep of a request, if the request has the claim token and names the trial's own job.
 fn proven<'v>(view: &'v View, request: &TrialRequest) -> Option<(&'v Sweep, &'v Plan)> {
     let sweep = &view.sweep.as_ref()?.record;
     let plan = sweep.plan.as_ref().filter(|plan| request.index < plan.trials)?;
@@ -80,25 +81,25 @@ fn pass((sweep, plan): (&Sweep, &Plan), held: Option<&Trial>, request: &TrialReq
     }
 }
 
-/// The trial's job, as far as it is known.
+/// Returns the trial's job, if it is known.
 fn job_of(plan: &Plan, held: Option<&Trial>, index: u32) -> Option<JobId> {
     match held {
-        // The job is claimed before its submission is recorded.
+        // The job may claim before its submission is recorded.
         Some(trial) if trial.resubmitting => None,
         Some(trial) if trial.round > 0 => Some(trial.job.clone()),
         Some(_) | None => plan.job_of(index),
     }
 }
 
-/// Whether the request is the attempt's release or end, and recorded. Each request of a runner has a number of its own,
-/// and a repetition has the same.
+/// Whether the request is the attempt's release or end, and is recorded already. Each request of a runner has its own
+/// number, and a repetition has the same one.
 fn has_left(trial: &Trial, request: &TrialRequest) -> bool {
     let Ask::Report { sequence, ended: Some(_), .. } = &request.ask else { return false };
     trial.attempts.get(&request.attempt).and_then(|attempt| attempt.sequence) == Some(*sequence)
 }
 
-/// Whether the trial's job can have the attempt. Batch's events of the earlier ones may still be on their way, so it
-/// need not be the next one.
+/// Whether the trial's job can have the attempt. It need not be the next one, because Batch's events about earlier
+/// attempts may come later.
 fn may_begin(plan: &Plan, held: Option<&Trial>, attempt: u32) -> Result<(), StopReason> {
     let earlier = held.map_or(0, |trial| trial.round).saturating_mul(JOB_ATTEMPTS);
     let last = earlier.saturating_add(u32::from(plan.attempts).clamp(1, JOB_ATTEMPTS));
@@ -108,13 +109,13 @@ fn may_begin(plan: &Plan, held: Option<&Trial>, attempt: u32) -> Result<(), Stop
     Err(StopReason::NotFound { what: format!("attempt {attempt} of the trial's job") })
 }
 
-/// Whether a claim has to wait for Batch: what comes after a success would replace its figures.
+/// Whether a claim has to wait for Batch, because an attempt after a success would replace its figures.
 fn waits_for(held: Option<&Trial>) -> Passage {
     let end = held.and_then(|trial| trial.end.as_ref().filter(|end| end.exit_code == 0 && end.attempt > trial.ended));
     if end.is_some() { Passage::Early } else { Passage::Free }
 }
 
-/// Whether nothing of the sweep is open any more.
+/// Whether no trial of the sweep is open any more.
 fn is_over(stage: &Stage) -> bool {
     match stage {
         Stage::Settled | Stage::Rejected => true,

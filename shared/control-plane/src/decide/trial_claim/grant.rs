@@ -1,4 +1,4 @@
-//! What an attempt gets that has its trial.
+//! What an attempt gets once it holds its trial.
 
 use super::{check, refuse, standing};
 use crate::command::Command;
@@ -18,7 +18,7 @@ pub(super) fn find_line(sweep: &Sweep, request: &TrialRequest, gpus: Option<&[St
     Command::FindLine { request, gpus: gpus.map(<[String]>::to_vec), bucket }
 }
 
-/// Whether a trial's record has what it starts from, where each trial of the sweep has its own.
+/// Whether a trial's record has what it starts from, where each trial of the sweep has its own start.
 pub(super) fn knows_its_start(plan: &Plan, trial: &Trial) -> bool {
     (!is_of_trial(plan) || trial.starts_from.is_some()) && (!plan.restores || trial.restores.is_some())
 }
@@ -28,7 +28,7 @@ fn is_of_trial(plan: &Plan) -> bool {
     plan.workspace.as_ref().is_some_and(|workspace| workspace.origin == Origin::Snapshots)
 }
 
-/// It is found what the trial starts from: that is noted, and the claim goes on.
+/// Notes what the trial starts from, and decides the claim again.
 pub(in crate::decide) fn starts_from(
     view: &View,
     request: &TrialRequest,
@@ -58,7 +58,7 @@ pub(in crate::decide) fn starts_from(
     workspace::changed(sweep, held, trial, what, context).next(again)
 }
 
-/// ECS has answered which GPUs the attempt's container has.
+/// Continues the claim, once ECS has answered which GPUs the attempt's container has.
 pub(in crate::decide) fn assigned(view: &View, request: &TrialRequest, gpus: Option<&[String]>) -> Decision {
     match &view.sweep {
         Some(held) => Decision::advance("its GPUs are known").then(find_line(&held.record, request, gpus)),
@@ -66,7 +66,7 @@ pub(in crate::decide) fn assigned(view: &View, request: &TrialRequest, gpus: Opt
     }
 }
 
-/// The line is found: the attempt gets everything at once, if its workspace is still its own.
+/// Returns the grant, once the trial's line is found, if the attempt still has the workspace.
 pub(in crate::decide) fn granted(
     view: &View,
     request: &TrialRequest,

@@ -1,4 +1,4 @@
-//! Attachments, and what their refusals mean.
+//! Attaches volumes, and interprets refusals of that.
 
 use super::{refused, volume};
 use crate::calls::{AttachVolume, CallError, Ec2};
@@ -19,7 +19,7 @@ pub(super) async fn attach(ec2: &impl Ec2, id: String, instance: String, device:
     Ok(refused(kind, code, message))
 }
 
-/// What is refused about a volume that is not as it was thought to be.
+/// Returns the fact that explains a refusal, after looking up the volume's state.
 async fn look(
     ec2: &impl Ec2,
     id: String,
@@ -27,14 +27,14 @@ async fn look(
     (code, message): (String, String),
 ) -> Result<Fact, CallError> {
     let Some(state) = volume::look(ec2, &id).await? else { return Ok(Fact::Missing(id)) };
-    // The code is the same where it is not the volume but the instance that is in the wrong state, or gone.
+    // EC2 uses the same code if the instance is in a wrong state or gone.
     if state != VolumeState::Available {
         return Ok(Fact::Volume { operation: None, id, state });
     }
     let may_be_the_instance = code == volume::WRONG_STATE || is_denied(&code);
     let is_leaving = may_be_the_instance && is_leaving(ec2, instance).await?;
     if !is_leaving && !is_denied(&code) {
-        // Refused as in use and described as available: the answer lags behind
+        // EC2 refuses the volume as in use but describes it as available, so the description is not up to date yet
         // (<https://docs.aws.amazon.com/ec2/latest/devguide/eventual-consistency.html>).
         return Ok(Fact::Volume { operation: None, id, state: VolumeState::Unknown });
     }
@@ -45,7 +45,7 @@ async fn look(
 
 #[derive(Debug, PartialEq, Eq)]
 enum AttachRefusal {
-    /// The volume is not as it was thought to be, or is already attached: what it is has to be looked at.
+    /// The volume may be in another state than assumed, or already attached, so its state has to be looked up.
     Look,
     DeviceTaken,
     Instance,
@@ -55,13 +55,13 @@ fn attach_refusal(code: &str, message: &str) -> AttachRefusal {
     match code {
         volume::NOT_FOUND | volume::WRONG_STATE | "VolumeInUse" => AttachRefusal::Look,
         denied if is_denied(denied) => AttachRefusal::Look,
-        // Only the words tell: "Attachment point /dev/sdf is already in use".
+        // Only the message shows this: "Attachment point /dev/sdf is already in use".
         "InvalidParameterValue" if message.contains("already in use") => AttachRefusal::DeviceTaken,
         _limit_zone_or_unknown => AttachRefusal::Instance,
     }
 }
 
-/// Whether an instance is stopping, gone or going.
+/// Whether an instance is stopping, stopped, terminating or gone.
 async fn is_leaving(ec2: &impl Ec2, instance: String) -> Result<bool, CallError> {
     let found = match ec2.describe_instances(instance).await {
         Ok(found) => found,
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refused_attachments_are_told_apart() {
+    fn refused_attachments_are_distinguished() {
         let taken = "Invalid value '/dev/sdf' for unixDevice. Attachment point /dev/sdf is already in use";
         let expected = [
             ("VolumeInUse", "vol-1 is already attached to an instance", AttachRefusal::Look),

@@ -1,13 +1,13 @@
-//! Volumes made: blank, or from a snapshot.
+//! Creates volumes, blank or from a snapshot.
 
 use super::{client_token, refused, snapshot, tags, volume};
 use crate::calls::{CallError, CreateVolume, Ec2};
 use spotsweep_records::workspace::{Fact, NewVolume, RefusalKind, TrialRef, VolumeState};
 
-/// EC2's own default is gp2 (fact 26).
+/// The volume type, because EC2's default is gp2 (fact 26).
 const VOLUME_TYPE: &str = "gp3";
 
-/// The volume, and what its initialization rate is billed for.
+/// Creates a volume. Returns its state, and the bytes for which its initialization rate is billed.
 pub(super) async fn volume(ec2: &impl Ec2, of: &TrialRef, wanted: NewVolume) -> Result<Vec<Fact>, CallError> {
     let operation = wanted.operation;
     let (code, message) = match make(ec2, of, wanted).await {
@@ -19,8 +19,9 @@ pub(super) async fn volume(ec2: &impl Ec2, of: &TrialRef, wanted: NewVolume) -> 
         Err(CallError::Refused { code, message }) => (code, message),
         Err(error) => return Err(error),
     };
-    // An earlier call with this token may have made one, and its answer was lost: then the present refusal (its
-    // snapshot is deleted by now, the quota is full, the token was used without the rate) must not hide it.
+    // An earlier call with this token may have created a volume, and its answer was lost. The present refusal must not
+    // hide that volume: its snapshot may be deleted by now, the quota may be full, or the token was used without the
+    // rate.
     Ok(vec![match volume::find(ec2, of, operation).await? {
         Fact::VolumeNotFound { operation } => refused(RefusalKind::Volume { operation }, code, message),
         found => found,
@@ -30,7 +31,7 @@ pub(super) async fn volume(ec2: &impl Ec2, of: &TrialRef, wanted: NewVolume) -> 
 struct Made {
     id: String,
     state: VolumeState,
-    /// Bytes that are billed at the initialization rate.
+    /// Bytes for which the initialization rate is billed.
     billed: Option<u64>,
 }
 
@@ -39,7 +40,8 @@ async fn make(ec2: &impl Ec2, of: &TrialRef, wanted: NewVolume) -> Result<Made, 
         zone: wanted.zone,
         volume_type: VOLUME_TYPE,
         size_gib: wanted.size_gib,
-        // Where there is a snapshot, as that one: under another key the next snapshot would copy everything again (fact 4).
+        // A volume from a snapshot is encrypted like the snapshot. With another key the next snapshot would copy
+        // everything again (fact 4).
         encrypted: wanted.snapshot.is_none(),
         snapshot: None,
         initialization_rate: None,
@@ -53,7 +55,8 @@ async fn make(ec2: &impl Ec2, of: &TrialRef, wanted: NewVolume) -> Result<Made, 
     let Some(rate) = wanted.initialization_rate else { return create(ec2, request, None).await };
     let at_rate = CreateVolume { initialization_rate: Some(rate), ..request.clone() };
     match create(ec2, at_rate, snapshot::bytes(snapshot.as_ref())).await {
-        // The rate can be refused on quota (fact 25), under a code that no document names.
+        // EC2 can refuse the rate because of a quota (fact 25), with a code that no document names. Then the volume is
+        // created without it.
         Err(CallError::Refused { .. }) => create(ec2, request, None).await,
         made => made,
     }

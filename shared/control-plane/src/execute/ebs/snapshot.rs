@@ -1,4 +1,4 @@
-//! Snapshots: taken once, found again, looked at, deleted.
+//! Takes snapshots once, and finds, describes and deletes them.
 
 use super::{made_by, operation_name, refused, tags, volume};
 use crate::calls::{CallError, CreateSnapshot, DescribeSnapshots, Ec2, Snapshot, Wait};
@@ -6,8 +6,8 @@ use crate::execute::all_pages;
 use crate::throttle::{SnapshotRetries, Turn};
 use spotsweep_records::workspace::{Fact, RefusalKind, SnapshotState, TrialRef, is_denied};
 
-/// CreateSnapshot has no client token (fact 6): only a throttled call, which certainly had no effect, is repeated.
-/// What is unclear is an error, and is looked up by its tag when the lease is over.
+/// Takes a snapshot. CreateSnapshot has no client token (fact 6), so only a throttled call is repeated, which certainly
+/// had no effect. An unclear answer is an error, and the snapshot is looked up by its tag when the lease is over.
 pub(super) async fn take(
     ec2: &impl Ec2,
     time: &impl Wait,
@@ -44,7 +44,7 @@ pub(super) async fn take(
     }
 }
 
-/// By the operation's tag. Should two carry it, the one that is usable first.
+/// Finds the snapshot with the operation's tag. If two have it, a usable one is preferred.
 pub(super) async fn find(ec2: &impl Ec2, of: &TrialRef, operation: u32) -> Result<Fact, CallError> {
     let wanted = DescribeSnapshots { own: true, filters: made_by(of, operation), ..DescribeSnapshots::default() };
     let page = |next_token| ec2.describe_snapshots(DescribeSnapshots { next_token, ..wanted.clone() });
@@ -67,7 +67,7 @@ fn rank(state: SnapshotState) -> u8 {
     }
 }
 
-/// What EC2 says of a snapshot.
+/// Describes a snapshot, as a fact.
 pub(super) async fn describe(ec2: &impl Ec2, id: String) -> Result<Fact, CallError> {
     match look(ec2, &id).await {
         Ok(Some(found)) => Ok(Fact::Snapshot { operation: None, state: state(&found)?, id }),
@@ -77,19 +77,19 @@ pub(super) async fn describe(ec2: &impl Ec2, id: String) -> Result<Fact, CallErr
     }
 }
 
-/// What EC2 says of a snapshot that a volume is to be made from.
+/// Describes a snapshot from which a volume is created.
 pub(super) async fn look(ec2: &impl Ec2, id: &str) -> Result<Option<Snapshot>, CallError> {
     let wanted = DescribeSnapshots { ids: vec![id.to_owned()], ..DescribeSnapshots::default() };
     Ok(ec2.describe_snapshots(wanted).await?.items.into_iter().next())
 }
 
-/// GiB of the volume that a snapshot is of: no volume made from it may be smaller.
+/// Returns the GiB of the snapshot's volume, because no volume from the snapshot may be smaller.
 pub(super) fn size_gib(found: Option<&Snapshot>, id: &str) -> Result<u32, CallError> {
     let size = found.and_then(|found| found.volume_size_gib);
     size.ok_or_else(|| CallError::unclear(format!("DescribeSnapshots answered without the size of {id}")))
 }
 
-/// Bytes of all its blocks; its volume's size where EC2 does not say.
+/// Returns the bytes of all blocks of a snapshot, or the size of its volume if EC2 does not report them.
 pub(super) fn bytes(found: Option<&Snapshot>) -> Option<u64> {
     let found = found?;
     found.full_bytes.or_else(|| Some(u64::from(found.volume_size_gib?) << 30))
@@ -102,7 +102,8 @@ pub(super) async fn delete(ec2: &impl Ec2, id: String) -> Result<Fact, CallError
     };
     match error.refusal() {
         Some(NOT_FOUND) => Ok(Fact::Missing(id)),
-        // Denied on a snapshot that is gone there is nothing left to delete; on one that is there it is an error.
+        // If the snapshot is gone, a denied call has nothing left to delete. If the snapshot exists, the denial is an
+        // error.
         Some(code) if is_denied(code) => match describe(ec2, id).await? {
             Fact::Missing(id) => Ok(Fact::Missing(id)),
             _there => Err(error),
@@ -113,7 +114,8 @@ pub(super) async fn delete(ec2: &impl Ec2, id: String) -> Result<Fact, CallError
 
 const NOT_FOUND: &str = "InvalidSnapshot.NotFound";
 
-/// One in the recycle bin is as good as deleted; one on its way back out of it is being made.
+/// Reads a snapshot's state. A snapshot in the recycle bin counts as failed, and one that is being restored from it as
+/// pending.
 fn state(snapshot: &Snapshot) -> Result<SnapshotState, CallError> {
     match snapshot.state.as_str() {
         "pending" | "recovering" => Ok(SnapshotState::Pending),

@@ -1,11 +1,11 @@
-//! Volumes: found again, looked at, detached, deleted.
+//! Finds, describes, detaches and deletes volumes.
 
 use super::super::another;
 use super::made_by;
 use crate::calls::{Attachment, CallError, DescribeVolumes, Ec2, Volume, Wait};
 use spotsweep_records::workspace::{Fact, TrialRef, VolumeState, detach_pauses, is_denied};
 
-/// The volume that carries an operation's tag, unless it is being deleted.
+/// Finds the volume with an operation's tag, unless it is being deleted.
 pub(super) async fn find(ec2: &impl Ec2, of: &TrialRef, operation: u32) -> Result<Fact, CallError> {
     let mut wanted = DescribeVolumes { filters: made_by(of, operation), ..DescribeVolumes::default() };
     loop {
@@ -23,7 +23,7 @@ pub(super) async fn find(ec2: &impl Ec2, of: &TrialRef, operation: u32) -> Resul
     }
 }
 
-/// What EC2 says of a volume.
+/// Describes a volume, as a fact.
 pub(super) async fn describe(ec2: &impl Ec2, id: String) -> Result<Fact, CallError> {
     Ok(match look(ec2, &id).await? {
         Some(state) => Fact::Volume { operation: None, id, state },
@@ -53,8 +53,8 @@ pub(super) async fn detach(ec2: &impl Ec2, id: String, force: bool) -> Result<Fa
     }
 }
 
-/// EC2 refuses to detach what is not attached any more; where it is described as attached all the same, the answer lags
-/// behind (<https://docs.aws.amazon.com/ec2/latest/devguide/eventual-consistency.html>).
+/// Treats an attached volume as leaving. EC2 refuses to detach a volume that is not attached any more, so a description
+/// as attached is not up to date yet (<https://docs.aws.amazon.com/ec2/latest/devguide/eventual-consistency.html>).
 fn leaving(fact: Fact) -> Fact {
     match fact {
         Fact::Volume { operation, id, state: VolumeState::InUse { instance, .. } } => {
@@ -66,7 +66,7 @@ fn leaving(fact: Fact) -> Fact {
 
 const DETACHED_ALREADY: [&str; 3] = [NOT_FOUND, WRONG_STATE, "InvalidAttachment.NotFound"];
 
-/// Waits while a volume is on its way off an instance: EBS sends no event when it is (fact 11).
+/// Waits while a volume is being detached, because EBS sends no event when it is (fact 11).
 pub(super) async fn await_detached(ec2: &impl Ec2, time: &impl Wait, id: String) -> Result<Fact, CallError> {
     for pause in detach_pauses() {
         let is_in_use = matches!(look(ec2, &id).await?, Some(VolumeState::InUse { .. }));
@@ -80,14 +80,15 @@ pub(super) async fn await_detached(ec2: &impl Ec2, time: &impl Wait, id: String)
 pub(super) async fn delete(ec2: &impl Ec2, id: String) -> Result<Fact, CallError> {
     match ec2.delete_volume(id.clone()).await {
         Ok(()) => Ok(Fact::Deleted(id)),
-        // "Not found" may be "not found yet", and a wrong state may be that of being made or deleted.
+        // "Not found" can mean "not visible yet", and a wrong state can be that of a volume that is being created or
+        // deleted.
         Err(error) if error.refusal().is_some_and(|code| NOT_DELETABLE.contains(&code)) => describe(ec2, id).await,
         Err(error) => denied_or_gone(ec2, id, error).await,
     }
 }
 
-/// A call that is denied on a volume that is gone has nothing left to do. On one that is there it is an error: the
-/// volume must not be forgotten.
+/// Returns the fact that a volume is missing after a denied call, if it is gone. If the volume exists, the denial is an
+/// error, because the volume must not be forgotten.
 async fn denied_or_gone(ec2: &impl Ec2, id: String, error: CallError) -> Result<Fact, CallError> {
     let is_gone = error.refusal().is_some_and(is_denied) && look(ec2, &id).await?.is_none();
     if is_gone { Ok(Fact::Missing(id)) } else { Err(error) }
@@ -106,7 +107,7 @@ pub(super) fn state(volume: &Volume) -> Result<VolumeState, CallError> {
     }
 }
 
-/// `busy` is a detachment that waits for an unmount (fact 28): not steady.
+/// Reads an attachment's state. `busy` is a detachment that waits for an unmount (fact 28), so it is not steady.
 pub(super) fn attached(attachment: Attachment) -> VolumeState {
     let steady = attachment.state == "attached";
     VolumeState::InUse { instance: attachment.instance.unwrap_or_default(), steady }

@@ -1,4 +1,4 @@
-//! Pages of sweeps that suggest, stop early and repeat.
+//! Tests of the pages of sweeps that suggest, stop early and repeat.
 
 use spotsweep_protocol::rungs::Unit;
 use spotsweep_search::stop::Rule;
@@ -9,7 +9,7 @@ use super::*;
 use spotsweep_records::sweep::EarlyStopping;
 use spotsweep_records::trial::Suggested;
 
-/// The data of a page that has nothing but records.
+/// Returns the data of a page of a sweep that has only records.
 fn data(plan: &Plan, trials: &[Trial], parameters: &str) -> Value {
     let (_, data) = bare_page(plan, trials, parameters);
     data
@@ -32,7 +32,7 @@ fn repeats(sets: u64) -> Option<Repeats> {
 fn sets_have_the_ranks_and_the_importance_is_theirs() {
     let sets = 12;
     let plan = Plan { repeats: repeats(sets), ..plan(24) };
-    // The larger the rate the worse; the second repeat of set 0, which is the best, has failed.
+    // A larger rate gives a worse value. The second repeat of set 0, which is the best set, has failed.
     let mut trials: Vec<Trial> = (0..24).map(|index| ended(index, f64::from(index % 12), 9)).collect();
     trials[12] = trial(12, JobStatus::Failed, None, vec![attempt(0, Some(9), "a", Some(1))]);
     let line = |index: u32| json!({ "index": index, "parameters": { "lr": index % 12 / 3, "seed": 1 + index / 12 } });
@@ -61,7 +61,7 @@ fn sets_have_the_ranks_and_the_importance_is_theirs() {
 fn a_search_shows_what_it_predicted_and_how_the_best_value_improved() {
     let plan = Plan { suggests: true, ..plan(6) };
     let model = |mean| Some(Basis::Model { mean, deviation: 0.125 });
-    // In the order of their ends: 1, 0, 2, 3.
+    // The trials end in the order 1, 0, 2, 3.
     let mut stopped = suggested(ended(3, 0.25, 80), model(0.5));
     stopped.status = JobStatus::Failed;
     let trials = [
@@ -103,7 +103,7 @@ fn a_set_is_found_when_its_last_repeat_has_ended() {
     let found = &data(&plan, &trials, "")["search"];
     let best: Vec<Value> = found["best"].as_array().unwrap().to_vec();
     let improved = |one: &Value| json!([one["index"], one["ended"], one["value"]]);
-    // 0.0 of trial 0 is no result of its set, whose mean is 0.5 when trial 2 ends.
+    // The value 0.0 of trial 0 is not the result of its set. The set's mean is 0.5 once trial 2 ends.
     assert_eq!(best.iter().map(improved).collect::<Vec<_>>(), [json!([3, 3, 0.5])]);
     assert_eq!(found["predictions"].as_array().unwrap().len(), 2, "a set is suggested once");
     assert_eq!((&found["predictions"][0]["found"], &found["suggestions"]), (&json!(0.5), &json!(2)));

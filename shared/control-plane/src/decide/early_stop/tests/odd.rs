@@ -1,8 +1,8 @@
-//! Figures that decide nothing about other trials.
+//! Figures that must not decide about other trials.
 
 use super::*;
 
-/// Whoever knows the claim token can claim an attempt that waits, and report for it.
+/// Whoever knows the claim token can claim a waiting attempt and send reports for it.
 #[test]
 fn figures_before_the_container_has_started_decide_nothing() {
     let mut scene = started("hyperband");

@@ -19,7 +19,7 @@ use spotsweep_records::sweep::{Stage, Sweep};
 use spotsweep_records::trial::{JobStatus, Trial};
 
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
-/// The sweep's.
+/// The seed of the sweep's claim token.
 const TOKEN: u8 = 7;
 
 fn secret(of: u8) -> Option<Secret> {
@@ -44,7 +44,7 @@ impl Scene {
         Self { sweep, trial: None }
     }
 
-    /// Attempt 1 has claimed with the secret 1, and has reported.
+    /// Returns a scene in which attempt 1 has claimed with secret 1 and has reported.
     fn claimed() -> Self {
         let mut scene = Self::new();
         assert!(scene.takes(1, 1, claim()).change.is_some());
@@ -73,7 +73,7 @@ impl Scene {
         decision
     }
 
-    /// Every kind of request is refused for this reason, and leaves everything as it is.
+    /// Checks that every kind of request is refused for this reason and changes nothing.
     fn refuses(&self, attempt: u32, secret: &Option<Secret>, asks: Vec<Ask>, expected: &StopReason) {
         for ask in asks {
             let decision = self.decide(attempt, secret.clone(), ask.clone());
@@ -101,8 +101,8 @@ fn finished() -> Ending {
     }
 }
 
-/// All that an attempt may ask or tell but a claim.
-fn told() -> Vec<Ask> {
+/// Returns all kinds of requests except a claim.
+fn other_asks() -> Vec<Ask> {
     let seal = Some(Seal { files: 1, bytes: 1, newest: None });
     vec![
         Ask::Access,
@@ -124,17 +124,17 @@ fn told() -> Vec<Ask> {
 }
 
 fn all() -> Vec<Ask> {
-    told().into_iter().chain([claim()]).collect()
+    other_asks().into_iter().chain([claim()]).collect()
 }
 
 #[test]
 fn an_attempt_that_never_claimed_is_refused() {
     for scene in [Scene::new(), Scene::claimed()] {
         for attempt in [2, 3, 77, u32::MAX] {
-            scene.refuses(attempt, &secret(1), told(), &StopReason::NotClaimed { attempt });
+            scene.refuses(attempt, &secret(1), other_asks(), &StopReason::NotClaimed { attempt });
         }
     }
-    Scene::new().refuses(1, &secret(1), told(), &StopReason::NotClaimed { attempt: 1 });
+    Scene::new().refuses(1, &secret(1), other_asks(), &StopReason::NotClaimed { attempt: 1 });
 }
 
 #[test]
@@ -180,8 +180,8 @@ fn another_runner_of_the_attempt_is_refused() {
     scene.refuses(1, &None, all(), &StopReason::NoSecret);
 }
 
-/// What a training of another sweep can send: everything but the claim token. It gets the same refusal for each trial,
-/// whether there is one or not, and whatever the request says besides.
+/// A training of another sweep can send everything except the claim token. It gets the same refusal for each trial,
+/// whether the trial exists or not, and whatever else the request says.
 #[test]
 fn without_the_claim_token_a_refusal_tells_nothing() {
     let ended = |mut scene: Scene, status| {
@@ -224,14 +224,14 @@ fn without_the_claim_token_a_refusal_tells_nothing() {
     }
 }
 
-/// Else a training beside it could claim the trial between its end and Batch's word, and change its score.
+/// Otherwise a forged claim could take the trial between its end and Batch's report, and change its score.
 #[test]
 fn after_a_reported_success_a_claim_waits_for_batch() {
     let mut scene = Scene::claimed();
     assert!(scene.takes(1, 1, report(8, Some(finished()))).change.is_some());
     let early = scene.takes(2, 2, claim());
     assert!(matches!(early.reply, Some(Reply::Waiting { .. })) && early.change.is_none(), "{:?}", early.reply);
-    scene.refuses(2, &secret(2), told(), &StopReason::NotClaimed { attempt: 2 });
+    scene.refuses(2, &secret(2), other_asks(), &StopReason::NotClaimed { attempt: 2 });
     scene.trial.as_mut().unwrap().ended = 1;
     assert!(scene.takes(2, 2, claim()).change.is_some(), "its instance was taken before it could exit");
 }
@@ -250,7 +250,7 @@ fn the_runner_repeats_what_was_not_answered() {
             let again = scene.takes(1, 1, report(8, Some(last.clone())));
             assert_eq!((again.reply, again.change, again.commands.len()), (Some(Reply::Accepted {}), None, 0));
         }
-        // The same number of another runner is not the same request.
+        // A request of another runner with the same number is not a repetition.
         let again = scene.decide(1, secret(2), report(8, Some(last)));
         assert!(matches!(again.reply, Some(Reply::Refused { .. })));
         assert_eq!(scene.trial.map(|trial| trial.metrics), before.map(|trial| trial.metrics));
