@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use spotsweep_attempt::{Held, Hold, Id, Look, Process, Then, below};
-use spotsweep_protocol::runner_log::GRACE_OVER;
+use spotsweep_protocol::runner_log::{GRACE_OVER, NO_TIME_TO_SAVE};
 use spotsweep_seal::CheckpointWatch;
 use spotsweep_seal::disk::MountedDisk;
 use tokio::time::Instant;
@@ -102,7 +102,7 @@ impl<'a> Stopping<'a> {
                 Step::Kill
             }
             Then::KillToWriteOut => {
-                say("what is not yet written to the volume takes all the time that is left: killing the command");
+                say(NO_TIME_TO_SAVE);
                 Step::Kill
             }
         }

@@ -9,9 +9,11 @@ mod more_steps;
 mod one_trial;
 mod problems;
 mod proof;
+mod record;
 mod report;
 mod saves;
 mod starts;
+mod steps;
 mod trial;
 mod verdict;
 mod watch;
@@ -53,7 +55,8 @@ Runs the first trial of FILE, or COMMAND, on the local stack. Takes its instance
 checkpoints with a notice, twice in a row, while it saves, and in evaluation. Each time it goes on as on AWS: \
 in a new container, with the same volume.
 
-Exit codes: 0 where the training was seen to go on after each interruption, 1 with every problem and how to fix it, 2 with \
+Exit codes: 0 where all interruptions were made and the training was seen to go on (the last line says in how many \
+attempts), 1 with every problem and how to fix it, 2 with \
 what was not seen and the command that would prove it (also for wrong usage). A training that is over too soon is tried \
 once more: with more steps, if an argument for them is found, and a shorter notice.
 
@@ -84,7 +87,7 @@ pub(crate) struct TryOut {
     command: Vec<String>,
 }
 
-/// Runs the command. The exit code is 0 only if the training was seen to go on after each interruption.
+/// Runs the command. The exit code is 0 only if the training was seen to go on from its checkpoint.
 pub(super) async fn run(mut args: TryOut) -> Result<ExitCode, Failure> {
     if args.sweep.is_none() && args.command.is_empty() {
         return Err(Failure::usage("name a sweep file, or a command after `--`".to_owned()));

@@ -8,6 +8,9 @@ pub const RUNNER: &str = "spotsweep-runner: ";
 pub const INTERRUPTED: &str = "interrupted: ";
 /// The line for a training that is killed at the end of the grace because it has saved nothing.
 pub const GRACE_OVER: &str = "the grace is over: killing the command";
+/// The line for a training that is killed before that, so that what it has saved can be written to the volume.
+pub const NO_TIME_TO_SAVE: &str =
+    "what is not yet written to the volume takes all the time that is left: killing the command";
 const MOUNTED: &str = " is mounted and verified after ";
 const NEWEST: &str = "; newest checkpoint: ";
 const NO_CHECKPOINT: &str = "none";
@@ -44,8 +47,8 @@ pub enum Event<'a> {
     },
     /// A file may be of another step than a restored one beside it.
     MayDiffer,
-    /// The training was killed at the end of the grace.
-    GraceOver,
+    /// The training was killed, because no time was left for it to save.
+    Killed,
     /// The training has ended by itself.
     Ended {
         /// The training's exit code.
@@ -67,8 +70,8 @@ impl<'a> Event<'a> {
         if let Some(rest) = line.strip_prefix(ENDED) {
             return Some(Self::Ended { code: rest.split(' ').next()?.parse().ok()? });
         }
-        if line == GRACE_OVER {
-            return Some(Self::GraceOver);
+        if [GRACE_OVER, NO_TIME_TO_SAVE].contains(&line) {
+            return Some(Self::Killed);
         }
         if line.starts_with(SENT) || line.starts_with(UNHANDLED) {
             let before = line.strip_suffix(TO_SAVE).or_else(|| line.strip_suffix(AT_THE_LATEST))?;
@@ -147,7 +150,8 @@ mod tests {
             (is_back("model.pt"), Event::Back { name: "model.pt" }),
             (is_back_too("b/state.json"), Event::Back { name: "b/state.json" }),
             (may_differ("optimizer.pt"), Event::MayDiffer),
-            (GRACE_OVER.to_owned(), Event::GraceOver),
+            (GRACE_OVER.to_owned(), Event::Killed),
+            (NO_TIME_TO_SAVE.to_owned(), Event::Killed),
             (ended(-1, 2.0, 3, 4), Event::Ended { code: -1 }),
             (format!("{INTERRUPTED}{rollback}"), Event::Interrupted { reason: &rollback }),
         ] {

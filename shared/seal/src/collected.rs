@@ -89,6 +89,20 @@ pub fn collected(disk: &dyn Disk, folder: &Path, which: Checkpoints) -> io::Resu
     Ok(Collected { files, newest, links })
 }
 
+/// The name of the newest checkpoint among the `files` of a folder, as an attempt has it that finds them there. `None`
+/// where all of them are texts.
+///
+/// # Errors
+/// Where the folder cannot be read.
+pub fn newest_name(disk: &dyn Disk, folder: &Path, files: &BTreeSet<String>) -> io::Result<Option<String>> {
+    let all = walk(disk, folder)?;
+    let groups = Groups::of(all.iter().map(|(path, stamp)| (path.as_str(), *stamp)));
+    let content = all
+        .iter()
+        .filter(|(path, stamp)| files.contains(*path) && has_content(disk, &folder.join(path), path, stamp.bytes));
+    Ok(groups.newest(content.map(|(path, stamp)| (path.as_str(), *stamp))).map(str::to_owned))
+}
+
 /// The files of the newest checkpoint alone.
 fn latest(
     files: &BTreeMap<String, Stamp>,

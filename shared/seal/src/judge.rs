@@ -10,7 +10,7 @@ use crate::disk::{Disk, Stamp};
 use crate::groups::{Group, Groups};
 use crate::kept::is_mixed;
 use crate::logs::is_log;
-use crate::names::{file_name, is_numbered, is_pointer_name};
+use crate::names::{file_name, is_numbered, is_pointer_name, is_settings_name};
 use crate::record::{Record, Sealed};
 use crate::shape::shape;
 
@@ -96,8 +96,10 @@ impl Judge<'_> {
                 continue;
             }
             let has_content = members.iter().any(|path| self.has_content(path, files[*path].bytes));
-            let newest = if has_content { &mut found.newest } else { &mut found.of_text };
-            newest.get_or_insert_with(|| name.clone());
+            if has_content || !members.iter().all(|path| is_settings_name(path)) {
+                let newest = if has_content { &mut found.newest } else { &mut found.of_text };
+                newest.get_or_insert_with(|| name.clone());
+            }
             newest_content = newest_content.or_else(|| has_content.then_some(group));
             if !has_content && group.is_folder {
                 without_content.push(name);

@@ -34,7 +34,7 @@ mod together;
 
 pub use at_end::AtEnd;
 pub use checkpoint_watch::CheckpointWatch;
-pub use collected::{Collected, collected};
+pub use collected::{Collected, collected, newest_name};
 pub use failed::BadEnd;
 pub use restored::{Restoration, restoration, restored};
 pub use sealer::{QUIET, Sealer};

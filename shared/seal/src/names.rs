@@ -13,6 +13,10 @@ const CHECKPOINT_FOLDERS: [&str; 8] =
 /// Endings of the names of logs, under which other programs write models and states.
 const LOGS: [&str; 5] = [".csv", ".jsonl", ".log", ".tsv", ".txt"];
 
+/// Endings of the names of settings, such as Lightning's `hparams.yaml`: they are written at the start, and no training
+/// starts from them.
+const SETTINGS: [&str; 3] = [".yaml", ".yml", ".toml"];
+
 /// Names of the logs that CatBoost writes below its `train_dir`, besides event files.
 const CATBOOST_LOGS: [&str; 4] = ["catboost_training.json", "learn_error.tsv", "test_error.tsv", "time_left.tsv"];
 
@@ -117,6 +121,12 @@ pub(crate) fn is_library_log(path: &str) -> bool {
     let is_event_file = after_mark.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
     let is_run = name.starts_with("run-") && name.ends_with(".wandb");
     is_event_file || is_run || CATBOOST_LOGS.contains(&name)
+}
+
+/// Whether a file goes by a name under which settings are written.
+pub(crate) fn is_settings_name(path: &str) -> bool {
+    let name = file_name(path).to_ascii_lowercase();
+    SETTINGS.iter().any(|end| name.ends_with(end))
 }
 
 /// Whether a file goes by a name under which logs are written. How it changes shows whether it is one.

@@ -14,6 +14,7 @@ use crate::disk::{Disk, Stamp, write_whole};
 use crate::failed::Failed;
 use crate::groups::Groups;
 use crate::logs::{Change, is_log};
+use crate::names::is_settings_name;
 
 pub(crate) const NAME: &str = "seal.json";
 /// A million files have 200 MB; what a snapshot has under this name may be anything.
@@ -124,7 +125,7 @@ impl Record {
     pub(crate) fn summary(&self) -> Option<Seal> {
         let files = || self.files.iter().map(|(path, file)| (path.as_str(), file.stamp));
         let groups = Groups::of(files().chain(self.kept_files()));
-        let others = files().filter(|(path, _)| !is_log(path, self.change(path)));
+        let others = files().filter(|(path, _)| !is_log(path, self.change(path)) && !is_settings_name(path));
         (!self.files.is_empty()).then(|| Seal {
             files: self.files.len() as u64,
             bytes: self.files.values().map(|file| file.stamp.bytes).sum(),

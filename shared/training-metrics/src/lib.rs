@@ -27,6 +27,7 @@ mod sorted;
 mod step;
 mod table;
 mod text;
+mod traceback;
 mod trainer_state;
 mod wandb_run;
 mod worded;

@@ -17,6 +17,7 @@ use crate::object::{self, Nested, Scanner};
 use crate::said::{Repeats, Said};
 use crate::step;
 use crate::table::{Row, Table};
+use crate::traceback::Traceback;
 use line::Line;
 
 /// The longest object over several lines, in bytes, and the longest line that may begin one.
@@ -33,6 +34,7 @@ pub struct Lines {
     step: Option<f64>,
     said: Said,
     table: Table,
+    traceback: Traceback,
     held: Option<Held>,
 }
 
@@ -57,6 +59,9 @@ impl Lines {
     /// Returns the rows of one line: one row, without values for most lines, and more only for a whole history.
     pub fn read(&mut self, line: &str) -> Vec<Logged> {
         let line = strip_str(line).to_string();
+        if self.traceback.read(&line) {
+            return vec![Logged::default()];
+        }
         let defined = self.definitions.find(&line);
         let mut found = match json_line::parse(&line, Source::Stated, &self.named) {
             Some(found) => {
@@ -79,6 +84,11 @@ impl Lines {
         found.iter_mut().take(1).for_each(|first| first.values.extend_from_slice(&defined));
         found.iter().enumerate().for_each(|(at, row)| self.said.take(row, at > 0, &self.named));
         found
+    }
+
+    /// Whether the last line belongs to a traceback of Python, which quotes the source.
+    pub fn is_in_traceback(&self) -> bool {
+        self.traceback.has_last
     }
 
     fn line(&mut self, text: &str) -> Vec<Logged> {

@@ -26,7 +26,7 @@ const LINE: usize = 64 * 1024;
 const MOST_MEMORY: u64 = 48 << 20;
 
 /// Pieces of lines that were, or could be, searched repeatedly.
-const PIECES: [&str; 76] = [
+const PIECES: [&str; 78] = [
     " ",
     "a",
     "=",
@@ -103,6 +103,8 @@ const PIECES: [&str; 76] = [
     "0.5+-",
     "x on val: ",
     "x on ",
+    "Traceback (most recent call last):",
+    "File \"x\", line 1",
 ];
 /// Metrics that a sweep file may name.
 const NAMED: [Option<&str>; 6] = [None, Some("x"), Some("val_acc"), Some(" "), Some("=1"), Some("step")];

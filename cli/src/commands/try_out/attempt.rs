@@ -5,12 +5,12 @@ use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
-use spotsweep_protocol::metric::Metric;
 use spotsweep_protocol::runner_log::{Event, RUNNER, is_rollback};
 use spotsweep_training_metrics::{Definitions, Lines, Value};
 
 use super::moments::Interruption;
 use super::saves::Written;
+use super::steps::{Counter, Counters, Series};
 
 /// A value that is printed so many seconds after the checkpoints disappeared was computed without them.
 const AFTER_GONE: f64 = 0.5;
@@ -35,10 +35,8 @@ pub(super) struct Attempt {
     pub(super) gone: Option<f64>,
     /// Whether it printed values after that, so that it still evaluates.
     pub(super) evaluates_without: bool,
-    /// The metrics in the control plane when the attempt was first seen, and the metric whose steps there are this
-    /// attempt's.
-    pub(super) before: Option<BTreeMap<String, Metric>>,
-    pub(super) recorded: Option<String>,
+    /// The steps of all counters.
+    pub(super) steps: Counters,
     /// What the log says.
     pub(super) said: Said,
     /// Bytes of the log that were read. The log is looked at many times a second, and may be long.
@@ -51,7 +49,7 @@ pub(super) struct Attempt {
 pub(super) struct Save {
     /// When it was complete.
     pub(super) at: f64,
-    /// The largest step until then.
+    /// The step until then, of the counter that is followed.
     pub(super) step: Option<f64>,
     /// Its files and their sizes in bytes.
     pub(super) files: Vec<(String, u64)>,
@@ -66,11 +64,12 @@ pub(super) struct Said {
     /// than these.
     pub(super) back: BTreeSet<String>,
     pub(super) may_differ: bool,
-    /// The first and the largest step that it recorded.
+    /// The first and the last step, of the counter that is followed, and whether there may have been steps before.
     pub(super) steps: Option<(f64, f64)>,
+    pub(super) may_lack_first: bool,
     /// The first and the newest value of each metric.
     pub(super) metrics: BTreeMap<String, (f64, f64)>,
-    /// Whether the command was killed at the end of the grace.
+    /// Whether the command was killed, because no time was left for it to save.
     pub(super) was_killed: bool,
     /// The exit code of a command that ended by itself.
     pub(super) code: Option<i32>,
@@ -108,7 +107,7 @@ impl Attempt {
     fn take(&mut self, text: &str, now: f64) {
         for line in text.split(['\n', '\r']).filter(|line| !line.is_empty()) {
             let Some(own) = of_runner(line) else {
-                let evaluates = self.said.take(line, &mut self.reader);
+                let evaluates = self.take_line(line, now);
                 self.evaluates_without |= evaluates && self.gone.is_some_and(|gone| now - gone >= AFTER_GONE);
                 continue;
             };
@@ -121,7 +120,7 @@ impl Attempt {
                     &mut self.stopped
                 }
                 Event::Ended { .. } | Event::Interrupted { .. } => &mut self.ended,
-                Event::GraceOver | Event::Back { .. } | Event::MayDiffer => continue,
+                Event::Killed | Event::Back { .. } | Event::MayDiffer => continue,
             };
             at.get_or_insert(now);
         }
@@ -130,7 +129,7 @@ impl Attempt {
     /// Adds a complete checkpoint. What the runner restores before the training starts does not count.
     pub(super) fn saves(&mut self, Written { at, files }: Written) {
         if self.started.is_some_and(|started| at > started) {
-            self.saves.push(Save { at, step: self.said.steps.map(|(_, last)| last), files });
+            self.saves.push(Save { at, step: None, files });
         }
     }
 
@@ -143,24 +142,25 @@ impl Attempt {
         }
     }
 
-    /// Takes the metrics that the control plane has now. A script that prints no steps may write them to files.
-    pub(super) fn has_recorded(&mut self, metrics: &BTreeMap<String, Metric>) {
-        let before = self.before.get_or_insert_with(|| metrics.clone());
-        if self.said.steps.is_some() && self.recorded.is_none() {
-            return;
+    /// Reads a line of the training. Returns whether it shows an evaluation.
+    fn take_line(&mut self, line: &str, now: f64) -> bool {
+        let logged = self.reader.read(line);
+        if let Some(step) = logged.first().and_then(|first| first.step) {
+            self.steps.entry(Counter::Lines).or_default().add(now, step);
         }
-        let is_new = |name: &str, metric: &Metric| {
-            before.get(name).is_none_or(|before| (before.step, before.last) != (metric.step, metric.last))
-        };
-        let is_chosen = |name: &str| self.recorded.as_ref().is_none_or(|chosen| chosen == name);
-        let found = metrics.iter().find_map(|(name, metric)| {
-            let step = metric.step.filter(|_| is_chosen(name) && is_new(name, metric))?;
-            Some((name.clone(), step))
-        });
-        if let Some((name, step)) = found {
-            self.recorded = Some(name);
-            self.said.reaches(step);
+        for row in &logged {
+            let Some(step) = row.step else { continue };
+            for value in &row.values {
+                self.steps.entry(Counter::Printed(value.name.clone())).or_default().add(now, step);
+            }
         }
+        let values = logged.into_iter().flat_map(|row| row.values);
+        self.said.take(line, values.collect(), self.reader.is_in_traceback())
+    }
+
+    /// Whether it has come further than where it began.
+    pub(super) fn has_trained(&self) -> bool {
+        self.steps.values().filter_map(Series::ends).any(|(first, last)| last > first)
     }
 
     /// Seconds from each checkpoint to the next. The time to the first one is left out, because it includes the
@@ -204,15 +204,10 @@ impl Said {
         self.code.is_some_and(|code| code != 0) || self.rollback.is_some()
     }
 
-    /// Reads a line of the training. Returns whether it shows an evaluation.
-    fn take(&mut self, line: &str, reader: &mut Lines) -> bool {
-        self.is_evaluating = is_of_evaluation(line);
+    /// Takes the values of a line. Returns whether it shows an evaluation. A traceback shows none.
+    fn take(&mut self, line: &str, values: Vec<Value>, is_in_traceback: bool) -> bool {
+        self.is_evaluating = !is_in_traceback && is_of_evaluation(line);
         self.shows_evaluation |= self.is_evaluating;
-        let logged = reader.read(line);
-        if let Some(step) = logged.first().and_then(|first| first.step) {
-            self.reaches(step);
-        }
-        let values: Vec<Value> = logged.into_iter().flat_map(|row| row.values).collect();
         let has_values = !values.is_empty();
         for value in values {
             let (_, newest) = self.metrics.entry(value.name).or_insert((value.value, value.value));
@@ -224,16 +219,12 @@ impl Said {
         self.is_evaluating || has_values
     }
 
-    fn reaches(&mut self, step: f64) {
-        self.steps = Some(self.steps.map_or((step, step), |(first, last)| (first, f64::max(last, step))));
-    }
-
     fn take_event(&mut self, event: Event<'_>) {
         match event {
             Event::Mounted { newest } => self.found = newest.map(str::to_owned),
             Event::Back { name } => self.back.extend([name.to_owned()]),
             Event::MayDiffer => self.may_differ = true,
-            Event::GraceOver => self.was_killed = true,
+            Event::Killed => self.was_killed = true,
             Event::Ended { code } => self.code = Some(code),
             Event::Interrupted { reason } if is_rollback(reason) => self.rollback = Some(reason.to_owned()),
             Event::Interrupted { .. } | Event::Stopping { .. } => {}
@@ -254,8 +245,6 @@ fn is_of_evaluation(line: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use spotsweep_protocol::metric::Source;
-
     use super::*;
 
     #[test]
@@ -305,7 +294,10 @@ mod tests {
         assert_eq!((attempt.started, attempt.seconds_to_stop(), attempt.grace), (Some(5.0), Some(2.5), Some(90.0)));
         let metrics = [("val_acc".to_owned(), (0.5, 0.75))].into();
         let found = Some("epoch_2.pt".to_owned());
-        assert_eq!(attempt.said, Said { found, steps: Some((3.0, 4.0)), metrics, was_killed: true, ..Said::default() });
+        assert_eq!(attempt.said, Said { found, metrics, was_killed: true, ..Said::default() });
+        let steps = |counter| attempt.steps.get(&counter).and_then(Series::ends);
+        assert_eq!(steps(Counter::Printed("val_acc".to_owned())), Some((3.0, 4.0)));
+        assert_eq!(steps(Counter::Lines), Some((3.0, 4.0)), "the bar has no end");
     }
 
     #[test]
@@ -325,29 +317,19 @@ mod tests {
     }
 
     #[test]
-    fn steps_that_only_files_have_are_those_of_the_control_plane() {
-        let mut attempt = Attempt::new(None);
-        let record = |step, last| [("acc".to_owned(), Metric::of(last, Some(step), Source::Recorded))].into();
-        attempt.has_recorded(&record(5.0, 0.5));
-        attempt.has_recorded(&record(5.0, 0.5));
-        assert_eq!(attempt.said.steps, None, "it was there before");
-        attempt.has_recorded(&record(6.0, 0.75));
-        attempt.has_recorded(&record(8.0, 0.75));
-        assert_eq!(attempt.said.steps, Some((6.0, 8.0)));
-        let mut first = Attempt::new(None);
-        first.has_recorded(&BTreeMap::new());
-        first.has_recorded(&record(1.0, 0.5));
-        assert_eq!(first.said.steps, Some((1.0, 1.0)));
-        first.recorded = None;
-        first.has_recorded(&record(9.0, 0.75));
-        assert_eq!(first.said.steps, Some((1.0, 1.0)), "what is printed goes before it");
-    }
-
-    #[test]
     fn a_command_that_ends_by_itself_has_an_exit_code() {
         let mut attempt = Attempt::new(None);
         let end = spotsweep_protocol::runner_log::ended(3, 1.0, 0, 0);
         attempt.take(&format!("KeyError: 'epoch'\n{RUNNER}{end}\n"), 5.0);
         assert_eq!((attempt.said.code, attempt.said.error.as_deref()), (Some(3), Some("KeyError: 'epoch'")));
+    }
+
+    #[test]
+    fn source_in_a_traceback_is_no_evaluation() {
+        let mut attempt = Attempt::new(None);
+        let traceback =
+            "Traceback (most recent call last):\n  File \"t.py\", line 8, in f\n    run.log({\"val/loss\": loss})\n";
+        attempt.take(traceback, 5.0);
+        assert!(!attempt.said.shows_evaluation && attempt.steps.is_empty());
     }
 }

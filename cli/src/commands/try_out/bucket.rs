@@ -15,13 +15,13 @@ use spotsweep_protocol::patterns::Filter;
 use spotsweep_protocol::words::counted;
 use spotsweep_records::trial::Standing;
 use spotsweep_seal::disk::{Disk, MountedDisk};
-use spotsweep_seal::{CHECKPOINTS, OWN, STORAGE, collected};
+use spotsweep_seal::{CHECKPOINTS, OWN, STORAGE, collected, newest_name};
 
 use crate::download::list;
 use crate::show;
 
 /// The trial's volume in a container's root folder.
-const WORKSPACE: &str = "dltraining";
+pub(super) const WORKSPACE: &str = "dltraining";
 /// The runner's own objects among the outputs.
 const OF_RUNNER: [&str; 3] = ["train.log", "metrics.jsonl", COLLECTED];
 /// How often to look at a folder that the training may change meanwhile.
@@ -40,6 +40,8 @@ pub(super) struct Bucket {
     outputs: Files,
     /// Files below `$SPOTSWEEP_CHECKPOINTS`.
     checkpoints: Files,
+    /// The newest of these checkpoints, if that is known.
+    newest: Option<String>,
     /// What was not collected of a trial that has succeeded, with the reasons.
     left_out: Vec<String>,
 }
@@ -107,6 +109,7 @@ impl Bucket {
         let outputs = disk.files(&volume.join(OWN).join(STORAGE))?.into_iter().map(|(path, stamp)| (path, stamp.bytes));
         let folder = volume.join(CHECKPOINTS);
         let checkpoints = collected(&disk, &folder, patterns.checkpoints)?;
+        let newest = newest_name(&disk, &folder, &checkpoints.files)?;
         let sized = checkpoints.files.into_iter().map(|path| Ok((disk.stamp(&folder.join(&path))?.bytes, path)));
         let sized: Vec<(u64, String)> = sized.collect::<io::Result<_>>()?;
         Ok(Self {
@@ -114,6 +117,7 @@ impl Bucket {
             which: patterns.checkpoints,
             outputs: outputs.filter(|(path, _)| filter.admits(path)).collect(),
             checkpoints: sized.into_iter().map(|(bytes, path)| (path, bytes)).collect(),
+            newest,
             left_out: Vec::new(),
         })
     }
@@ -122,13 +126,32 @@ impl Bucket {
     pub(super) fn lack(&self) -> Option<Lack> {
         let (bytes, most) = (total(&self.checkpoints), self.which.most_bytes());
         if let Some(most) = most.filter(|most| bytes > *most) {
-            return Some(Lack::TooLarge { name: name(&self.checkpoints), bytes, most });
+            return Some(Lack::TooLarge { name: self.name(), bytes, most });
         }
         if let Some(why) = self.left_out.first() {
             return Some(Lack::LeftOut(why.clone()));
         }
         let has_none = self.outputs.is_empty() && self.checkpoints.is_empty();
         (self.has_succeeded && has_none).then_some(Lack::NoModel(self.which))
+    }
+
+    /// A name for the checkpoints: the folder that contains all of them, or else the newest one, or the first file.
+    fn name(&self) -> String {
+        let files = || self.checkpoints.keys();
+        let folders = |path: &String| -> BTreeSet<String> {
+            path.match_indices('/').map(|(end, _)| path[..=end].to_owned()).collect()
+        };
+        let common = files().map(folders).reduce(|common, more| &common & &more).unwrap_or_default();
+        if let Some(folder) = common.last().filter(|_| files().len() > 1) {
+            return folder.clone();
+        }
+        let others = |name: &str| files().filter(|path| !Path::new(path).starts_with(name)).count();
+        let newest = self.newest.as_ref().filter(|newest| others(newest) < files().len());
+        let name = newest.or(files().next()).map_or("", String::as_str);
+        match others(name) {
+            0 => name.to_owned(),
+            count => format!("{name} and {} more", counted(count as u64, "file")),
+        }
     }
 
     /// Text for people, after "collected in the bucket".
@@ -148,7 +171,7 @@ impl Bucket {
             Checkpoints::Newest if matches!(self.lack(), Some(Lack::TooLarge { .. })) => {
                 format!("no checkpoint, as the newest is too large ({size})")
             }
-            Checkpoints::Newest => format!("the newest complete checkpoint, {} ({size})", name(&self.checkpoints)),
+            Checkpoints::Newest => format!("the newest complete checkpoint, {} ({size})", self.name()),
             Checkpoints::All => {
                 format!("all complete checkpoints ({}, {size})", counted(self.checkpoints.len() as u64, "file"))
             }
@@ -159,20 +182,6 @@ impl Bucket {
 
 fn total(files: &Files) -> u64 {
     files.values().sum()
-}
-
-/// A name for the files of a checkpoint: the folder that contains all of them, or else the first file.
-fn name(files: &Files) -> String {
-    let folders = |path: &String| -> BTreeSet<String> {
-        path.match_indices('/').map(|(end, _)| path[..=end].to_owned()).collect()
-    };
-    let Some(first) = files.keys().next() else { return String::new() };
-    let common = files.keys().map(folders).reduce(|common, more| &common & &more).unwrap_or_default();
-    match (files.len(), common.last()) {
-        (1, _) => first.clone(),
-        (_, Some(folder)) => folder.clone(),
-        (count, None) => format!("{first} and {} more", counted(count as u64 - 1, "file")),
-    }
 }
 
 #[cfg(test)]
@@ -207,6 +216,11 @@ mod tests {
                 &[model, ("output/a.tmp", MODEL), checkpoint, optimizer][..],
                 Checkpoints::Newest,
                 "1 file of $SPOTSWEEP_OUTPUT (50 bytes), and the newest complete checkpoint, a-1/ (100 bytes)",
+            ),
+            (
+                &[("checkpoints/a.raw", MODEL), ("checkpoints/last.raw", MODEL)],
+                Checkpoints::Newest,
+                "no file of $SPOTSWEEP_OUTPUT, and the newest complete checkpoint, last.raw and 1 file more (100 bytes)",
             ),
             (
                 &[checkpoint, optimizer],

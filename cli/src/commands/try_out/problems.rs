@@ -308,7 +308,7 @@ mod tests {
         failed.said.code = Some(1);
         failed.said.error = Some("KeyError: 'epoch'".to_owned());
         named(&[failed.clone()], "attempt 2 failed with exit code 1: KeyError");
-        failed.said.steps = None;
+        failed.steps.clear();
         failed.saves.clear();
         named(&[failed], "from its beginning each time, because it fails where a checkpoint is (e.pt): KeyError");
         let mut rolled_back = attempt("e.pt", (6.0, 9.0), &[10.0]);

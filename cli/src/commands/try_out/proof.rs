@@ -77,9 +77,10 @@ impl<'a> Made<'a> {
         match gap {
             Gap::NotResumed => ("no attempt was seen to train from a checkpoint".to_owned(), early()),
             Gap::NoStep => (
-                "the output has no steps: whether the training goes on or starts from its beginning is not known"
+                "no steps can be compared from one attempt to the next: whether the training goes on or starts from its \
+                 beginning is not known"
                     .to_owned(),
-                format!("print `step=N` or `epoch=N` (docs/metrics.md), and try it again: {}", again()),
+                format!("print `step=N` or `epoch=N` at once (docs/metrics.md), and try it again: {}", again()),
             ),
             Gap::FirstStep => (
                 "no attempt came further than the first step: it is not known whether the training starts from its \

@@ -9,7 +9,7 @@ use super::moments::INTERRUPTIONS;
 use super::problems::Problem;
 use super::proof::Made;
 use super::trial::Trial;
-use super::verdict::{Answer, Verdict, verdict};
+use super::verdict::{Answer, Verdict, proof, verdict};
 use super::watch::{End, Outcome};
 use crate::{out, show};
 
@@ -54,7 +54,7 @@ pub(super) fn print(
     }
     if answer == Answer::Proven {
         let times = counted(INTERRUPTIONS.len() as u64, "interruption");
-        text.push_str(&format!("proven: the training goes on from its checkpoint, after {times}\n"));
+        text.push_str(&format!("proven: {}\n", proof(&trial.starts, &times)));
     }
     out::results(|to| write!(to, "{text}"))?;
     Ok(answer)

@@ -1,6 +1,6 @@
 //! Decides how each attempt began: after the steps of its checkpoint, or with the first step again.
 
-use super::attempt::{Attempt, Save};
+use super::attempt::{Attempt, Said, Save};
 
 /// A value goes on from another one if it is at most this share of the distance between the first and the last value
 /// away from it.
@@ -28,7 +28,7 @@ pub(super) enum Start {
     FromBeginning,
     /// No attempt before it had come further than the first step.
     FirstStep,
-    /// It trained, and printed no step.
+    /// It trained, and showed no first step, or none that can be compared with those before.
     NoStep,
     /// Its steps fit neither case.
     Unclear,
@@ -38,7 +38,7 @@ pub(super) enum Start {
 pub(super) fn starts(attempts: &[Attempt], metric: Option<&str>) -> Vec<Start> {
     let mut starts: Vec<Start> = (0..attempts.len()).map(|place| start(attempts, place, metric)).collect();
     let begins_again = |place: usize| {
-        let (first, origin) = (attempts[place].said.steps, steps_before(&attempts[..place]));
+        let (first, origin) = (attempts[place].said.steps, steps_before(attempts, place));
         first.zip(origin).is_some_and(|((first, _), (origin, _))| first <= origin)
     };
     let counts_from_each_start = (0..starts.len()).any(|place| starts[place] == Start::GoesOn && begins_again(place));
@@ -63,9 +63,9 @@ fn start(attempts: &[Attempt], place: usize, metric: Option<&str>) -> Start {
     if said.found.is_none() {
         return if had_checkpoint(attempts, place) { Start::Lost } else { Start::Fresh };
     }
-    let Some((first, _)) = said.steps else {
+    let Some((first, _)) = said.steps.filter(|_| !said.may_lack_first) else {
         let is_silent = attempt.saves.is_empty();
-        return if is_silent && said.has_failed() {
+        return if is_silent && said.has_failed() && said.steps.is_none() {
             Start::Failed
         } else if is_silent {
             Start::Unseen
@@ -73,7 +73,7 @@ fn start(attempts: &[Attempt], place: usize, metric: Option<&str>) -> Start {
             Start::NoStep
         };
     };
-    let Some((origin, reached)) = steps_before(before) else { return Start::FirstStep };
+    let Some((origin, reached)) = steps_before(attempts, place) else { return Start::NoStep };
     if first > origin.midpoint(reached) {
         Start::GoesOn
     } else if reached <= origin {
@@ -94,14 +94,16 @@ fn start(attempts: &[Attempt], place: usize, metric: Option<&str>) -> Start {
 
 /// Whether the runner has restored an earlier version of some files, but not of all that the last save before wrote.
 fn is_mixed(before: &[Attempt], attempt: &Attempt) -> bool {
-    let back = &attempt.said.back;
-    let is_back = |file: &str| {
-        let is_in = |name: &String| file.strip_prefix(name.as_str()).is_some_and(|rest| rest.starts_with('/'));
-        back.contains(file) || back.iter().any(is_in)
-    };
+    let said = &attempt.said;
     let last = before.iter().rev().find_map(|attempt| attempt.saves.last());
-    let differs = || last.is_some_and(|save| save.files.iter().any(|(file, _)| !is_back(file)));
-    attempt.said.may_differ || (!back.is_empty() && differs())
+    let differs = || last.is_some_and(|save| save.files.iter().any(|(file, _)| !is_back(said, file)));
+    said.may_differ || (!said.back.is_empty() && differs())
+}
+
+/// Whether the runner has restored an earlier version of a file.
+fn is_back(said: &Said, file: &str) -> bool {
+    let is_in = |name: &String| file.strip_prefix(name.as_str()).is_some_and(|rest| rest.starts_with('/'));
+    said.back.contains(file) || said.back.iter().any(is_in)
 }
 
 /// Whether an attempt before the one at `place` has left a checkpoint: one that was found, or a file of a kind that was
@@ -117,13 +119,21 @@ fn had_checkpoint(attempts: &[Attempt], place: usize) -> bool {
     before.iter().any(|attempt| attempt.said.found.is_some() || attempt.saves.iter().any(has_left))
 }
 
-/// The first step that any of the attempts has shown, and the step of their newest checkpoint. If none was seen to
-/// save, it is their last step.
-pub(super) fn steps_before(before: &[Attempt]) -> Option<(f64, f64)> {
-    let steps = || before.iter().filter_map(|attempt| attempt.said.steps);
+/// The first step that any attempt before the one at `place` has shown, and the step of the checkpoint that this one
+/// found. If none was seen to save, it is their last step.
+pub(super) fn steps_before(attempts: &[Attempt], place: usize) -> Option<(f64, f64)> {
+    let steps = || attempts[..place].iter().filter_map(|attempt| attempt.said.steps);
     let origin = steps().map(|(first, _)| first).reduce(f64::min)?;
-    let saved = before.iter().rev().find_map(|attempt| attempt.saves.last());
-    let reached = saved.and_then(|save| save.step).or_else(|| steps().map(|(_, last)| last).reduce(f64::max))?;
+    let mut saves: Vec<&Save> = Vec::new();
+    let mut was_undone = false;
+    for (at, Attempt { said, saves: own, .. }) in attempts[..=place].iter().enumerate() {
+        // The runner has put the version before back, so the last save counts no more.
+        let undone = saves.pop_if(|save| save.files.iter().any(|(file, _)| is_back(said, file)));
+        was_undone |= undone.is_some();
+        saves.extend(own.iter().filter(|_| at < place));
+    }
+    let saved = saves.last().and_then(|save| save.step).or_else(|| was_undone.then_some(origin));
+    let reached = saved.or_else(|| steps().map(|(_, last)| last).reduce(f64::max))?;
     Some((origin, reached))
 }
 
@@ -183,7 +193,7 @@ fn metrics_go_on(before: &[Attempt], attempt: &Attempt, metric: Option<&str>) ->
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::attempt::Said;
+    use super::super::steps::{Counter, Series};
     use super::*;
 
     /// An attempt with what it found, its steps, and its saves: the step, the file and its bytes.
@@ -198,8 +208,15 @@ pub(super) mod tests {
             started: Some(0.0),
             saves: [10.0, 20.0, 30.0].into_iter().zip(saves).map(save).collect(),
             said: Said { found, steps, ..Said::default() },
+            steps: steps.map(|(first, last)| (Counter::Lines, series(&[first, last]))).into_iter().collect(),
             ..Attempt::default()
         }
+    }
+
+    fn series(steps: &[f64]) -> Series {
+        let mut series = Series::default();
+        steps.iter().for_each(|step| series.add(0.0, *step));
+        series
     }
 
     fn with_metrics(mut attempt: Attempt, metrics: &[(&str, f64, f64)]) -> Attempt {
@@ -224,6 +241,11 @@ pub(super) mod tests {
         use Start::{FirstStep, Fresh, FromBeginning, GoesOn, NoStep, Unclear, Unseen};
         let short = || attempt("", some(1.0, 1.0), &[(1.0, "m.pt", 5)]);
         let silent = || attempt("", None, &ONE);
+        let at_the_end = |saves: &[(f64, &str, u64)]| {
+            let mut attempt = attempt("m.pt", some(25.0, 25.0), saves);
+            attempt.said.may_lack_first = true;
+            attempt
+        };
         let not_started = Attempt { started: None, ..attempt("m.pt", None, &[]) };
         for (what, before, after, expected) in [
             ("nothing was saved", fresh(&[]), attempt("", some(1.0, 2.0), &[]), Fresh),
@@ -235,10 +257,12 @@ pub(super) mod tests {
             ("starts over", fresh(&ONE), attempt("m.pt", some(1.0, 30.0), &[]), FromBeginning),
             ("neither", fresh(&ONE), attempt("m.pt", some(4.0, 30.0), &[]), Unclear),
             ("never further", short(), attempt("m.pt", some(1.0, 1.0), &[]), FirstStep),
-            ("no step before", silent(), attempt("m.pt", some(7.0, 9.0), &[]), FirstStep),
+            ("no step before", silent(), attempt("m.pt", some(7.0, 9.0), &[]), NoStep),
             ("no step at all", silent(), attempt("m.pt", None, &ONE), NoStep),
             ("nothing yet", fresh(&ONE), attempt("m.pt", None, &[]), Unseen),
             ("not started", fresh(&ONE), not_started, Unseen),
+            ("printed at the end only", fresh(&ONE), at_the_end(&ONE), NoStep),
+            ("and nothing was saved", fresh(&ONE), at_the_end(&[]), Unseen),
         ] {
             assert_eq!(starts(&[before, after], None)[1], expected, "{what}");
         }
@@ -327,6 +351,25 @@ pub(super) mod tests {
             after.said.may_differ = may_differ;
             assert_eq!(starts(&[before, after], None)[1], expected, "{files:?} {back:?} {may_differ}");
         }
+    }
+
+    /// Keras's backup. The attempt that had saved the third epoch was lost in that save.
+    #[test]
+    fn a_save_that_is_put_back_was_not_reached() {
+        let keras =
+            |found: &str, first: f64, last: f64, saved: f64| attempt(found, some(first, last), &[(saved, "b/w.h5", 9)]);
+        let mut attempts =
+            vec![keras("", 1.0, 2.0, 2.0), keras("b/w.h5", 2.0, 3.0, 3.0), keras("b/w.h5", 2.0, 4.0, 4.0)];
+        assert_eq!(starts(&attempts, None)[2], Start::Unclear);
+        attempts[2].said.back = ["b/w.h5".to_owned()].into();
+        attempts.push(keras("b/w.h5", 4.0, 5.0, 5.0));
+        assert_eq!(starts(&attempts, None)[1..], [Start::GoesOn; 3]);
+        // The next attempt may not have saved before it is lost.
+        attempts[2].saves.clear();
+        attempts[3] = attempt("b/w.h5", some(2.0, 3.0), &[]);
+        assert_eq!(starts(&attempts, None)[3], Start::GoesOn);
+        attempts[3] = attempt("b/w.h5", some(1.0, 3.0), &[]);
+        assert_eq!(starts(&attempts, None)[3], Start::FromBeginning);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use super::bucket::Bucket;
 use super::library::Library;
 use super::moments::{INTERRUPTIONS, Moment};
 use super::starts::{Start, starts, steps_before};
+use super::steps::follow_one;
 use super::verdict::{Facts, OnSpot};
 use super::watch::Outcome;
 
@@ -30,7 +31,8 @@ pub(super) struct Trial {
 impl Trial {
     /// Collects what was seen of a script that uses `library`. `metric` is the one that the sweep file names.
     pub(super) fn new(outcome: &Outcome, metric: Option<&str>, library: Library) -> Self {
-        let attempts: Vec<Attempt> = outcome.attempts.values().cloned().collect();
+        let mut attempts: Vec<Attempt> = outcome.attempts.values().cloned().collect();
+        follow_one(&mut attempts, metric);
         Self {
             starts: starts(&attempts, metric),
             attempts,
@@ -79,8 +81,9 @@ impl Trial {
 
     /// Steps that attempt `place` has trained again. They are unknown for a script that counts them from each start.
     pub(super) fn repeated(&self, place: usize) -> Option<f64> {
-        let (first, _) = self.attempts[place].said.steps?;
-        let (origin, _) = steps_before(&self.attempts[..place])?;
+        let said = &self.attempts[place].said;
+        let (first, _) = said.steps.filter(|_| !said.may_lack_first)?;
+        let (origin, _) = steps_before(&self.attempts, place)?;
         let steps = self.attempts[..place].iter().filter_map(|attempt| attempt.said.steps);
         let largest = steps.map(|(_, last)| last).reduce(f64::max)?;
         let is_known = match self.starts[place] {
@@ -109,5 +112,80 @@ impl Trial {
             OnSpot::StartsOver => Some(billed_per_hour_without_checkpoints(hours)),
             OnSpot::Unknown => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::attempt::{Said, Save};
+    use super::super::steps::{Counter, Series};
+    use super::super::verdict::{Answer, Gap, verdict};
+    use super::*;
+
+    /// What an attempt found, the step of its save, and its steps by counter.
+    type Seen<'a> = (&'a str, Option<f64>, &'a [(&'a Counter, &'a [f64])]);
+
+    /// A trial with all interruptions. Each attempt is stopped at the time 100, and saves before it.
+    fn trial(attempts: &[Seen<'_>]) -> Trial {
+        let attempt = |(place, (found, saved, counters)): (usize, &Seen<'_>)| {
+            let steps = counters.iter().map(|(counter, steps)| {
+                let mut series = Series::default();
+                // What is saved with a step is saved when the step is shown. Without it, all is shown after the stop.
+                steps.iter().for_each(|step| series.add(if saved.is_some() { *step } else { 100.0 }, *step));
+                ((*counter).clone(), series)
+            });
+            let save = saved.map(|at| Save { at, files: vec![("m.pt".to_owned(), 9)], ..Save::default() });
+            Attempt {
+                started: Some(-1.0),
+                stopped: Some(100.0),
+                interrupted: INTERRUPTIONS.get(place).map(|interruption| (*interruption, 99.0)),
+                has_written: true,
+                saves: save.into_iter().collect(),
+                steps: steps.collect(),
+                said: Said { found: (!found.is_empty()).then(|| (*found).to_owned()), ..Said::default() },
+                ..Attempt::default()
+            }
+        };
+        let attempts = attempts.iter().enumerate().map(attempt);
+        let metrics = [("acc".to_owned(), 0.5)].into();
+        let outcome = Outcome { attempts: (1..).zip(attempts).collect(), metrics, ..Outcome::default() };
+        Trial::new(&outcome, None, Library::None)
+    }
+
+    /// Attempts of scripts of `examples/scripts`, and of the same scripts without the line that loads the checkpoint.
+    #[test]
+    fn what_scripts_have_shown_decides() {
+        let (bar, batch) = (&Counter::Printed("loss".to_owned()), &Counter::Recorded("loss".to_owned()));
+        let epoch = &Counter::Recorded("acc".to_owned());
+        let unseen = ("m.pt", None, &[][..]);
+        let lightning_anew = trial(&[
+            ("", None, &[]),
+            ("", None, &[(bar, &[1.0])]),
+            unseen,
+            unseen,
+            ("m.pt", Some(95.0), &[(batch, &[49.0, 99.0])]),
+            unseen,
+        ]);
+        let tensorboard = trial(&[
+            ("", Some(28.0), &[(epoch, &[0.0, 28.0]), (batch, &[0.0, 700.0])]),
+            ("m.pt", Some(38.0), &[(batch, &[725.0, 953.0])]),
+            unseen,
+            unseen,
+            ("m.pt", Some(40.0), &[(epoch, &[39.0, 40.0]), (batch, &[975.0, 980.0])]),
+            ("m.pt", Some(41.0), &[(batch, &[984.0, 997.0])]),
+        ]);
+        let tensorboard_anew = trial(&[
+            ("", Some(1.0), &[(epoch, &[0.0, 1.0]), (batch, &[0.0, 30.0])]),
+            ("m.pt", Some(50.0), &[(batch, &[0.0, 6632.0])]),
+            unseen,
+            ("m.pt", Some(1.0), &[(epoch, &[0.0, 1.0])]),
+            ("m.pt", Some(3.0), &[(epoch, &[0.0, 3.0])]),
+            unseen,
+        ]);
+        let shown = |trial: &Trial| (verdict(&trial.facts()).answer, verdict(&trial.facts()).gaps, trial.repeated(5));
+        assert_eq!(shown(&lightning_anew), (Answer::NotProven, vec![Gap::NoStep], None));
+        assert_eq!(shown(&tensorboard), (Answer::Proven, vec![], Some(0.0)));
+        assert_eq!(shown(&tensorboard_anew).0, Answer::Problem);
+        assert!(!tensorboard_anew.starts.contains(&Start::GoesOn), "{:?}", tensorboard_anew.starts);
     }
 }

@@ -32,7 +32,7 @@ pub(super) struct Verdict {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// The training went on from its checkpoint after each interruption.
+    /// All interruptions were made, the training was seen to go on from its checkpoint, and nothing speaks against it.
     Proven,
     /// No problem was seen, but not everything that would show one was seen either.
     NotProven,
@@ -54,7 +54,7 @@ pub(super) enum OnSpot {
 pub(super) enum Gap {
     /// No attempt was seen to train after it had found a checkpoint.
     NotResumed,
-    /// The output has no steps.
+    /// There are no steps that can be compared from one attempt to the next.
     NoStep,
     /// No attempt came further than the first step.
     FirstStep,
@@ -91,7 +91,6 @@ pub(super) fn verdict(facts: &Facts<'_>) -> Verdict {
 
 fn gaps(facts: &Facts<'_>) -> Vec<Gap> {
     let any = |start: Start| facts.starts.contains(&start);
-    let began_with_checkpoint = any(Start::NoStep) || any(Start::Unseen);
     let resumed = if any(Start::Unclear) {
         Some(Gap::Unclear)
     } else if any(Start::Mixed) {
@@ -100,13 +99,26 @@ fn gaps(facts: &Facts<'_>) -> Vec<Gap> {
         None
     } else if any(Start::FirstStep) {
         Some(Gap::FirstStep)
-    } else if began_with_checkpoint && !facts.has_steps {
+    } else if any(Start::NoStep) || (any(Start::Unseen) && !facts.has_steps) {
         Some(Gap::NoStep)
     } else {
         Some(Gap::NotResumed)
     };
     let untried = (!facts.untried.is_empty()).then(|| Gap::Untried(facts.untried.clone()));
     resumed.into_iter().chain(untried).collect()
+}
+
+/// The sentence for a training that is proven to go on after `interruptions`. It says in how many attempts that was seen,
+/// because the others may have ended before they showed a step.
+pub(super) fn proof(starts: &[Start], interruptions: &str) -> String {
+    let found = starts.iter().filter(|start| !matches!(start, Start::Fresh | Start::Lost)).count();
+    let seen = starts.iter().filter(|start| **start == Start::GoesOn).count();
+    let others = if seen < found { "; the others showed no step that proves it" } else { "" };
+    let attempts = if found == 1 { "attempt" } else { "attempts" };
+    format!(
+        "the training goes on from its checkpoint, after {interruptions}: seen in {seen} of the {found} {attempts} that \
+         found one{others}"
+    )
 }
 
 #[cfg(test)]
@@ -136,7 +148,7 @@ mod tests {
         use Gap::{NotResumed, Untried};
         use Start::{Failed, FirstStep, Fresh, FromBeginning, GoesOn, Lost, Mixed, NoStep, Unclear, Unseen};
         let untried = || Untried(vec![Moment::WhileSaving]);
-        let cases: [Case; 20] = [
+        let cases: [Case; 21] = [
             (&[Fresh, GoesOn, Unseen, GoesOn], "", Proven, vec![], OnSpot::GoesOn),
             (&[Fresh, FirstStep, NoStep, GoesOn], "", Proven, vec![], OnSpot::GoesOn),
             (&[Fresh, GoesOn], "problem", Problem, vec![], OnSpot::GoesOn),
@@ -147,7 +159,9 @@ mod tests {
             (&[], "unsaved stepless", NotProven, vec![NotResumed], OnSpot::Unknown),
             (&[Fresh, Unseen], "", NotProven, vec![NotResumed], OnSpot::Unknown),
             (&[Fresh, NoStep], "stepless", NotProven, vec![Gap::NoStep], OnSpot::Unknown),
-            (&[Fresh, NoStep], "", NotProven, vec![NotResumed], OnSpot::Unknown),
+            (&[Fresh, Unseen], "stepless", NotProven, vec![Gap::NoStep], OnSpot::Unknown),
+            // Lightning shows the epoch in one attempt, and the batch in another one.
+            (&[Fresh, NoStep, Unseen, Unseen, NoStep], "", NotProven, vec![Gap::NoStep], OnSpot::Unknown),
             (&[Fresh, FirstStep], "", NotProven, vec![Gap::FirstStep], OnSpot::Unknown),
             (&[Fresh, GoesOn, Unclear], "", NotProven, vec![Gap::Unclear], OnSpot::Unknown),
             (&[Fresh, GoesOn, Mixed], "", NotProven, vec![Gap::Mixed], OnSpot::Unknown),
@@ -163,5 +177,14 @@ mod tests {
         for (starts, but, answer, gaps, on_spot) in cases {
             assert_eq!(verdict(&facts(starts, but)), Verdict { answer, gaps, on_spot }, "{starts:?} {but}");
         }
+    }
+
+    #[test]
+    fn the_proof_says_in_how_many_attempts_it_was_seen() {
+        use Start::{Fresh, GoesOn, Unseen};
+        let all = "the training goes on from its checkpoint, after 5 interruptions: seen in 2 of the 2 attempts that found one";
+        assert_eq!(proof(&[Fresh, GoesOn, GoesOn], "5 interruptions"), all);
+        let some = proof(&[Fresh, Fresh, Unseen, Unseen, GoesOn, Unseen], "5 interruptions");
+        assert!(some.ends_with("seen in 1 of the 4 attempts that found one; the others showed no step that proves it"));
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use spotsweep_aws::Reader;
 use spotsweep_local_stack::stack::Stack;
@@ -16,6 +16,7 @@ use super::attempt::{Attempt, interval};
 use super::bucket::Bucket;
 use super::lost::Lost;
 use super::moments::{INTERRUPTIONS, Seen};
+use super::record::Record;
 use super::saves::{Look, Saves};
 use crate::out;
 
@@ -69,6 +70,8 @@ pub(super) async fn watch(
 ) -> Result<Outcome, Failure> {
     let reader = Reader::new(stack.config(), stack.table().to_owned());
     let (mut outcome, began) = (Outcome::default(), Instant::now());
+    let began_at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+    let mut record = Record::default();
     let (mut saves, mut next, mut waiting) = (Saves::default(), 0, Waiting::default());
     loop {
         stack.check()?;
@@ -92,6 +95,11 @@ pub(super) async fn watch(
         outcome.lost.look(&stack.jobs().join("attempts"));
         if let Some(trial) = &trial {
             follow(&mut outcome, trial, stack, metric, now);
+            // Until it is known when the newest attempt started, its values look like those of the one before.
+            let starts = starts(trial);
+            if starts.keys().next_back() == trial.attempts.keys().next_back() {
+                record.look(&stack.jobs().join("attempts"), &mut outcome.attempts, (&starts, began_at));
+            }
         }
         let end = if trial.as_ref().is_some_and(Trial::is_over) {
             Some(End::Over)
@@ -159,15 +167,17 @@ fn checkpoint_folders(stack: &Stack) -> Vec<PathBuf> {
     attempts.map(|attempt| attempt.path().join("dltraining/checkpoints")).collect()
 }
 
+/// When the attempts started, in seconds since 1970.
+fn starts(trial: &Trial) -> BTreeMap<u32, f64> {
+    let started = trial.attempts.iter().filter_map(|(number, attempt)| Some((*number, attempt.started_at?)));
+    started.map(|(number, at)| (number, at.as_millisecond() as f64 / 1000.0)).collect()
+}
+
 /// Reads what each attempt has printed.
 fn follow(outcome: &mut Outcome, trial: &Trial, stack: &Stack, metric: Option<&str>, now: f64) {
     outcome.metrics = trial.metrics.iter().map(|(name, metric)| (name.clone(), metric.last)).collect();
-    let newest = trial.attempts.keys().next_back();
     for (number, record) in &trial.attempts {
         let attempt = outcome.attempts.entry(*number).or_insert_with(|| Attempt::new(metric));
-        if Some(number) == newest {
-            attempt.has_recorded(&trial.metrics);
-        }
         if let Some(stream) = &record.log_stream {
             // Until its container is started, it has no log.
             let _ = attempt.follow(&stack.jobs_logs().join(stream), now);
@@ -178,8 +188,7 @@ fn follow(outcome: &mut Outcome, trial: &Trial, stack: &Stack, metric: Option<&s
 /// Whether the newest attempt has come further than where it began.
 fn is_back(outcome: &Outcome) -> bool {
     outcome.attempts.last_key_value().is_some_and(|(_, attempt)| {
-        let has_trained = attempt.said.steps.is_some_and(|(first, last)| last > first);
-        attempt.interrupted.is_none() && (has_trained || !attempt.saves.is_empty())
+        attempt.interrupted.is_none() && (attempt.has_trained() || !attempt.saves.is_empty())
     })
 }
 

@@ -137,3 +137,19 @@ fn links_to_the_newest_checkpoint_are_noted() {
     let found = collected(&MountedDisk::below(folder.path()), folder.path(), Checkpoints::Newest).unwrap();
     assert_eq!(found.links, BTreeMap::from([("newest".to_owned(), "last".to_owned())]));
 }
+
+/// Lightning writes `last.ckpt` after the checkpoint of the epoch, and its settings at the start.
+#[test]
+fn the_newest_checkpoint_has_the_name_that_the_next_attempt_has_for_it() {
+    for (written, expected) in [
+        (&[("log/hparams.yaml", TEXT), ("epoch=4.ckpt", ZIP), ("last-v1.ckpt", ZIP)][..], Some("last-v1.ckpt")),
+        (&[("model.pt", ZIP), ("log.csv", TEXT), ("state.json", TEXT)], Some("model.pt")),
+        (&[("checkpoint-5/model.pt", ZIP), ("checkpoint-5/state.json", TEXT)], Some("checkpoint-5")),
+        (&[("state.json", TEXT)], None),
+    ] {
+        let folder = with(written);
+        let disk = MountedDisk::below(folder.path());
+        let files = collected(&disk, folder.path(), Checkpoints::Newest).unwrap().files;
+        assert_eq!(newest_name(&disk, folder.path(), &files).unwrap().as_deref(), expected, "{written:?}");
+    }
+}

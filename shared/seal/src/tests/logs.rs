@@ -151,3 +151,17 @@ fn a_model_of_which_little_was_written_out_is_put_aside_and_not_the_one_before()
     assert_eq!((rollback.checkpoint.as_str(), rollback.to.as_deref()), ("model-2.txt", Some("model-1.txt")));
     assert!(bench.at("model-1.txt").exists() && !bench.at("model-2.txt").exists());
 }
+
+/// Lightning writes its settings before the first checkpoint.
+#[test]
+fn settings_are_no_checkpoint() {
+    for (name, is_checkpoint) in [("logs/version_0/hparams.yaml", false), ("state.json", true)] {
+        let mut bench = Bench::new(true);
+        bench.write(name, b"epochs: 3");
+        bench.seal(true);
+        let (sealer, found) = bench.resume();
+        let newest = is_checkpoint.then(|| name.to_owned());
+        assert_eq!((found.newest, found.torn), (newest.clone(), vec![]));
+        assert_eq!(sealer.summary().unwrap().newest, newest);
+    }
+}

@@ -95,6 +95,40 @@ fn lines_say_so_much_and_no_more() {
     }
 }
 
+/// W&B's traceback quotes its caller's `config`, and torchrun puts the rank before each line.
+#[test]
+fn source_in_a_traceback_is_no_output() {
+    const QUOTED: &str = "    with wandb.init(project=\"p\", config={\"lr\": 0.01, \"epochs\": 3}) as run:";
+    let of = |start: &str, end: &str| {
+        let lines = ["Traceback (most recent call last):", "  File \"/code/train.py\", line 8, in <module>", QUOTED];
+        let more = ["         ^^^^^^^^^^", "    loss = 0.5", "", end, "acc=0.75"];
+        lines.into_iter().chain(more).map(|line| format!("{start}{line}\n")).collect::<String>()
+    };
+    let cases = [
+        of("", "wandb.errors.UsageError: lr=0.01"),
+        of("", "KeyboardInterrupt"),
+        of("[rank0]: ", "ValueError: loss=nan"),
+        // A progress bar on the other stream, and a traceback that is cut off.
+        of("", "acc=0.75"),
+        format!("  File \"train.py\", line 3\n  {QUOTED}\nSyntaxError: invalid syntax\nacc=0.75\n"),
+        format!("╭──── Traceback (most recent call last) ────╮\n│ ❱ 8 {QUOTED} │\n╰────╯\nValueError: x\nacc=0.75\n"),
+    ];
+    for text in cases {
+        let mut lines = Lines::new(Some("lr".to_owned()), Definitions::default());
+        let mut found: Vec<(String, f64)> = Vec::new();
+        for line in text.lines() {
+            let logged = lines.read(line);
+            let values = logged.into_iter().flat_map(|row| row.values);
+            found.extend(values.map(|value| (value.name, value.value)));
+        }
+        found.dedup();
+        assert_eq!(found, [("acc".to_owned(), 0.75)], "{text}");
+    }
+    let said =
+        ["epoch=1 acc=0.5", "  File format: 3, acc=0.75", "  loss=0.25"].map(|line| one(&mut Lines::default(), line));
+    assert_eq!(said.map(|said| said.values.len()), [1, 1, 1]);
+}
+
 #[test]
 fn the_name_that_the_file_declares_is_looked_for_as_it_is() {
     type Named = (&'static str, &'static str, &'static [(&'static str, f64)]);
