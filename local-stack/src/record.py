@@ -43,7 +43,7 @@ def has_contents(service, method, path, query):
 
 async def recording(scope, receive, send):
     """Passes each request on to ministack, and records the signed ones."""
-    answered = {name.decode().lower(): value.decode("latin-1") for name, value in scope.get("headers", ())}
+    headers = {name.decode().lower(): value.decode("latin-1") for name, value in scope.get("headers", ())}
     credential = re.search(r"Credential=(\S+)/aws4_request", headers.get("authorization", ""))
     if scope["type"] != "http" or not credential:
         await app(scope, receive, send)
