@@ -153,8 +153,13 @@ impl InjectedBug {
             Self::CopyOldSnapshot => &["what was sealed is held", "progress is not lost", "nothing is left over"],
             Self::MountUnasked => &["at most one attempt holds a workspace"],
             Self::OverlookJobs => &["one file, one submission"],
-            // An older record has the only volume deleted.
-            Self::CommitBlindly => &["nothing is left over", "one file, one submission", "what was sealed is held"],
+            // An older record has the only volume deleted, or takes back what has become of the trial.
+            Self::CommitBlindly => &[
+                "nothing is left over",
+                "one file, one submission",
+                "what was sealed is held",
+                "every trial has succeeded",
+            ],
             Self::KeepEverything | Self::ForgetDenied => &["nothing is left over"],
             Self::StopSchedule => &["nothing stands still"],
             Self::RevokeAttach => &["each function does only what its role allows"],

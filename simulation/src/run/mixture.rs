@@ -121,7 +121,7 @@ impl Mixture {
         let restores = upto(3) == 0;
         let chaos = Chaos { vanishing, late_links, habits, ..mixture.chaos };
         let mixture = Self { gpus, restores, chaos, ..mixture }.at_rate(&mut upto);
-        let unsent = f64::from(upto(3)) / 10.0;
+        let unsent = if upto(3) == 0 { 0.2 } else { 0.0 };
         Self { chaos: Chaos { unsent, ..mixture.chaos }, ..mixture }
     }
 
