@@ -212,7 +212,7 @@ fn the_checkpoint_that_a_pointer_names_is_to_blame() {
     }
 }
 
-/// Nothing is kept that could take the place of the weights. What is left is older than the epoch beside them.
+/// Nothing is kept that could take the place of the weights. What is left is older than the epoch next to them.
 #[test]
 fn a_counter_goes_aside_with_the_weights_that_it_counts() {
     for left in ["final.zip", "backup/best.zip"] {
