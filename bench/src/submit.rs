@@ -1,5 +1,5 @@
 //! Measures the submission of an array job for a dropped file: from the start of a fresh process until the plan is
-//! written beside the file. It uses the local stack's S3 and DynamoDB and an emulated Batch.
+//! written next to the file. It uses the local stack's S3 and DynamoDB and an emulated Batch.
 //!
 //! Ours is the real `sweep-upload`, and the peer is `studies/peers/submit.py`, with the same file, in turns. "Warm"
 //! begins when the function has its event, and when the script has imported its modules.

@@ -5,6 +5,7 @@ mod consent;
 mod download;
 mod dropped;
 mod live;
+mod metrics_record;
 mod out;
 mod progress;
 mod queue;

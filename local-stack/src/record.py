@@ -13,6 +13,8 @@ import time
 from pathlib import Path
 
 import ministack.app
+import ministack.services.cloudformation.changesets
+import ministack.services.cloudformation.handlers
 import ministack.services.sts
 
 # An id, a hash or a time.
@@ -23,14 +25,15 @@ MOST = 1 << 20
 
 app = ministack.app.app
 register_session = ministack.services.sts.register_session
+deploy = ministack.services.cloudformation.handlers._deploy_stack_async
 record = open(Path(os.environ["SPOTSWEEP_RECORD"]) / f"ministack-{os.getpid()}-{time.time_ns()}.jsonl", "w", buffering=1)
 forms = set()
 
 
 def write(line, form):
-    """Writes a line once for each form of it. Each change of a stack is written, because it may change roles."""
+    """Writes a line once for each form of it."""
     form = hash(form)
-    if form not in forms or "TemplateBody=" in (line.get("request", {}).get("body") or ""):
+    if form not in forms:
         forms.add(form)
         record.write(json.dumps(line) + "\n")
 
@@ -89,5 +92,15 @@ def remembered(key, session):
     write({"session": session}, json.dumps(session))
 
 
+async def deployed(stack, *arguments, **named):
+    """Deploys a template, and records when roles begin to change and when all have changed."""
+    template = ministack.services.cloudformation._stacks[stack]["_template_body"]
+    record.write(json.dumps({"deploying": stack, "template": template}) + "\n")
+    await deploy(stack, *arguments, **named)
+    record.write(json.dumps({"deployed": stack}) + "\n")
+
+
 ministack.app.app = recording
+ministack.services.cloudformation.changesets._deploy_stack_async = deployed
+ministack.services.cloudformation.handlers._deploy_stack_async = deployed
 ministack.services.sts.register_session = remembered

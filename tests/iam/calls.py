@@ -22,9 +22,9 @@ class Call:
     was_denied: bool
 
     @property
-    def roles(self):
-        """The roles of the template that was deployed when the call was made."""
-        return roles.of_template(self.exchange.template or roles.CONTROL_PLANE)
+    def templates(self):
+        """The templates that may have been deployed when the call was made."""
+        return self.exchange.templates or (roles.CONTROL_PLANE,)
 
 
 def of(exchanges):
@@ -36,7 +36,7 @@ def of(exchanges):
         operation, parameters, _ = asked.parse(exchange)
         role = wanted.logical(exchange.session.role)
         call = Call(exchange, role, wanted.of(operation, parameters, exchange.request), was_denied(exchange))
-        key = repr((role, sorted(exchange.session.tags.items()), call.wants, call.was_denied, hash(exchange.template)))
+        key = repr((role, sorted(exchange.session.tags.items()), call.wants, call.was_denied, hash(exchange.templates)))
         if key not in seen:
             seen.add(key)
             yield call

@@ -17,29 +17,30 @@ import simulated
 
 
 def compare(found):
-    """(call, the requests that the evaluator denies of it) of each call."""
+    """Each call with the requests that the evaluator denies of it, in a list for each template that may have decided."""
     simulations = [
-        (number, evaluator.simulation(call.roles, call.role, one, call.exchange.session.tags))
+        ((number, template), evaluator.simulation(roles.of_template(template), call.role, one, call.exchange.session.tags))
         for number, call in enumerate(found)
+        for template in call.templates
         for one in call.wants
     ]
     decisions = evaluator.decide([simulation for _, simulation in simulations])
     denied = collections.defaultdict(list)
-    for (number, simulation), is_allowed in zip(simulations, decisions, strict=True):
+    for (key, simulation), is_allowed in zip(simulations, decisions, strict=True):
         if not is_allowed:
-            denied[number].append(simulation["request"])
-    return [(call, denied[number]) for number, call in enumerate(found)]
+            denied[key].append(simulation["request"])
+    return [(call, [denied[number, template] for template in call.templates]) for number, call in enumerate(found)]
 
 
 def of_record(found, say=print):
     """The number of recorded calls on which the local stack and the evaluator disagree."""
     counts = collections.defaultdict(collections.Counter)
     for call, denied in compare(found):
-        disagrees = bool(denied) != call.was_denied
+        disagrees = all(bool(requests) != call.was_denied for requests in denied)
         counts[call.role].update(calls=1, decisions=len(call.wants), denied=call.was_denied, disagreements=disagrees)
         if disagrees:
             say(f"disagreement: {call.role}, answered {call.exchange.answer['status']}: {call.exchange}")
-            for request in denied:
+            for request in denied[-1]:
                 say(f"    denied: {request['action']} on {request['resource']['resource']} with {request['contextVariables']}")
     row = "{:24} {:>7} {:>10} {:>8} {:>14}".format
     say(row("role", "calls", "decisions", "denied", "disagreements"))

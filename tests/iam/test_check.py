@@ -19,10 +19,10 @@ def decision(call, of=None):
     return evaluator.simulation(of or roles.of_template(roles.CONTROL_PLANE), call["role"], asked, call.get("session", {}))
 
 
-def exchange(service, body, session=SESSION, template=None, status=200, answer="{}", target="", tags=()):
+def exchange(service, body, session=SESSION, templates=(), status=200, answer="{}", target="", tags=()):
     request = {"method": "POST", "path": "/", "query": "", "headers": {"x-amz-target": target}, "body": body, "tags": dict(tags)}
     response = {"status": status, "headers": {}, "body": answer}
-    return calls.record.Exchange(service, request, response, session, service == "ec2", template)
+    return calls.record.Exchange(service, request, response, session, service == "ec2", templates)
 
 
 def deleting(tags, **more):
@@ -59,9 +59,11 @@ class Check(unittest.TestCase):
         gone = "<Response><Errors><Error><Code>InvalidVolume.NotFound</Code></Error></Errors></Response>"
         self.assertEqual(disagreements(deleting({}, status=400, answer=gone)), 0, "what is gone has no tags")
         narrower = roles.CONTROL_PLANE.replace("Action: events:PutEvents", "Action: events:PutRule")
-        self.assertEqual(disagreements(announcing(template=narrower)), 1)
+        self.assertEqual(disagreements(announcing(templates=(narrower,))), 1)
         denied = {"status": 400, "answer": '{"__type": "AccessDeniedException"}'}
-        self.assertEqual(disagreements(announcing(template=narrower, **denied)), 0, "denied by the template of that moment")
+        self.assertEqual(disagreements(announcing(templates=(narrower,), **denied)), 0, "denied by the template of that moment")
+        changing = (roles.CONTROL_PLANE, narrower)
+        self.assertEqual(disagreements(announcing(templates=changing), announcing(templates=changing, **denied)), 0, "either may decide")
         self.assertEqual(disagreements(announcing(**denied)), 1, "the role allows what was denied")
 
     def test_another_verdict_of_the_simulation_is_a_disagreement(self):

@@ -2,7 +2,6 @@
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import parse_qsl
 
 # Services whose name in a signature is not their name in botocore.
 SIGNED_AS = {"monitoring": "cloudwatch", "api.pricing": "pricing", "servicequotas": "service-quotas"}
@@ -24,8 +23,9 @@ class Exchange:
     answer: dict
     session: Session | None
     is_emulator: bool
-    # The template that its stack was last given, where the stack's own services got the request.
-    template: str | None = None
+    # The templates that may have been in force, where the stack's own services got the request. While a stack is updated
+    # these are its template of before and the new one: CloudFormation changes one resource after the other.
+    templates: tuple = ()
 
     @property
     def headers(self):
@@ -56,10 +56,10 @@ def read(folder):
             sessions[found["key"]] = Session(role, name, tags(found["tags"]))
     found, seen, templates = [], set(), {}
     for name, line in lines:
-        body = line.get("request", {}).get("body") or ""
-        if "TemplateBody=" in body:
-            given = dict(parse_qsl(body))
-            templates.setdefault(name, {})[given["StackName"]] = given["TemplateBody"]
+        if stack := line.get("deploying"):
+            templates.setdefault((name, stack), []).append(line["template"])
+        if stack := line.get("deployed"):
+            del templates[name, stack][:-1]
         text = json.dumps(line, sort_keys=True)
         signed = line.get("request", {}).get("signed")
         if signed and text not in seen:
@@ -68,8 +68,8 @@ def read(folder):
             service = SIGNED_AS.get(service, service)
             session = sessions.get(key)
             # CloudFormation's names of roles begin with their stack's.
-            of_stack = (text for stack, text in templates.get(name, {}).items() if session and session.role.startswith(f"{stack}-"))
-            found.append(Exchange(service, line["request"], line["answer"], session, name.startswith("emulator"), next(of_stack, None)))
+            of_stack = (given for (file, stack), given in templates.items() if file == name and session and session.role.startswith(f"{stack}-"))
+            found.append(Exchange(service, line["request"], line["answer"], session, name.startswith("emulator"), tuple(next(of_stack, ()))))
     return found
 
 

@@ -2,6 +2,7 @@
 
 mod attempt;
 mod bucket;
+mod followed;
 mod library;
 mod lost;
 mod moments;

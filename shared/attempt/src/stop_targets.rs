@@ -60,14 +60,14 @@ impl<'a> Tree<'a> {
         path.push(pid);
         let mut below = |child: &Process| self.branch(child.id.pid, signal, path);
         let mut found: Vec<_> = commands.into_iter().flat_map(&mut below).collect();
-        let beside: Vec<_> = helpers.into_iter().map(|(child, is_certain)| (below(child), is_certain)).collect();
+        let of_helpers: Vec<_> = helpers.into_iter().map(|(child, is_certain)| (below(child), is_certain)).collect();
         path.pop();
         if handles {
             // Between fork and exec, a command has its shell's handlers.
             found.retain(|target| !self.is_copy(target.id, process));
         }
         let has_command = has_training(&found);
-        for (targets, is_certain) in beside {
+        for (targets, is_certain) in of_helpers {
             found.extend(targets.into_iter().map(|target| Target {
                 is_helper: is_certain || has_command || target.is_helper,
                 is_certain: is_certain || target.is_certain,

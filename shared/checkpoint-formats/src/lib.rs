@@ -5,7 +5,7 @@
 //!
 //! Judged to their end: zip (PyTorch, NumPy, Keras), gzip, zlib, bzip2, xz, Zstandard and LZ4, all with their
 //! checksums; safetensors, HDF5, NumPy's arrays, pickles, MessagePack (Flax), SQLite, tar, JSON and its lines, UBJSON
-//! (XGBoost), LightGBM's text, and TensorFlow's checkpoints, whose data are judged by the index beside them.
+//! (XGBoost), LightGBM's text, and TensorFlow's checkpoints, whose data are judged by the index next to them.
 //!
 //! Judged only in part, because nothing states the end: PyTorch's files from before it used zip, and `joblib` without
 //! compression. A file that ends within a part is torn.

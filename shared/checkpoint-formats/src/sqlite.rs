@@ -20,19 +20,19 @@ const LOCK_AT: u64 = 1 << 30;
 /// The bytes that a kernel writes back at once.
 const FILE_PAGE_BYTES: u64 = 4096;
 
-/// The database after SQLite has opened it with the file beside it.
+/// The database after SQLite has opened it with the file next to it.
 struct Restored {
     page_bytes: u64,
     /// The number of its pages.
     pages: u64,
-    /// The pages in the file beside it, as far as they are needed: the first ones, and those that the database lacks.
+    /// The pages in the file next to it, as far as they are needed: the first ones, and those that the database lacks.
     beside: HashSet<u64>,
-    /// Whether the file beside it has everything that it states.
+    /// Whether the file next to it has everything that it states.
     is_complete: bool,
 }
 
 impl Restored {
-    /// Whether a page beside a database of `bytes` bytes is needed here.
+    /// Whether a page next to a database of `bytes` bytes is needed here.
     fn is_needed(page: u64, page_bytes: u64, bytes: u64) -> bool {
         page <= first_pages(page_bytes) || page > bytes / page_bytes
     }
@@ -41,7 +41,7 @@ impl Restored {
         let has_first = source.read_at(0, MAGIC.len() as u64)? == MAGIC
             || (1..=first_pages(self.page_bytes).min(self.pages)).all(|page| self.beside.contains(&page));
         let lock = LOCK_AT / self.page_bytes + 1;
-        // The search is short: it ends at the first page that is not in the file beside it.
+        // The search is short: it ends at the first page that is not in the file next to it.
         let mut missing = source.bytes / self.page_bytes + 1..=self.pages;
         if !has_first || !missing.all(|page| page == lock || self.beside.contains(&page)) {
             return Ok(Completeness::Torn);
@@ -78,7 +78,7 @@ pub(crate) fn completeness(source: &mut Source, path: &Path, open: Open<'_>) -> 
     alone(source)
 }
 
-/// Judges the database without a file beside it.
+/// Judges the database without a file next to it.
 fn alone(source: &mut Source) -> io::Result<Completeness> {
     let header = source.read_at(0, HEADER_BYTES)?;
     if (header.len() as u64) < HEADER_BYTES || !header.starts_with(MAGIC) {

@@ -45,7 +45,7 @@ pub enum Event<'a> {
         /// The checkpoint's path below `checkpoints/`, or a pattern of several.
         name: &'a str,
     },
-    /// A file may be of another step than a restored one beside it.
+    /// A file may be of another step than a restored one next to it.
     MayDiffer,
     /// The training was killed, because no time was left for it to save.
     Killed,
@@ -105,12 +105,12 @@ pub fn is_back_too(path: &str) -> String {
     format!("{path}{IS_BACK_TOO}")
 }
 
-/// Returns the line for a text beside a checkpoint that names a newer one, and of which no older version exists.
+/// Returns the line for a text next to a checkpoint that names a newer one, and of which no older version exists.
 pub fn is_ahead(path: &str) -> String {
     format!("{path}{IS_AHEAD}")
 }
 
-/// Returns the line for a file beside a checkpoint of which no version was saved with it.
+/// Returns the line for a file next to a checkpoint of which no version was saved with it.
 pub fn may_differ(path: &str) -> String {
     format!("{path}{MAY_DIFFER}")
 }

@@ -114,7 +114,7 @@ pub enum Stage {
         /// Number of the next part, from 0.
         part: u32,
     },
-    /// All parts are submitted, and the plan is being written beside the upload.
+    /// All parts are submitted, and the plan is being written next to the upload.
     Announcing,
     /// Trials run.
     Running,
@@ -127,7 +127,7 @@ pub enum Stage {
         /// Batch's reason.
         refusal: String,
     },
-    /// The rejection is written beside the upload.
+    /// The rejection is written next to the upload.
     Rejected,
 }
 

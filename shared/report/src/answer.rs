@@ -1,4 +1,4 @@
-//! The answers that are written beside an upload: `<key>.plan.json` and `<key>.rejected.json`.
+//! The answers that are written next to an upload: `<key>.plan.json` and `<key>.rejected.json`.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,6 @@
 //! What the record says of checkpoints that a training failed on.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -17,9 +18,9 @@ pub struct BadEnd {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Failed {
     pub(crate) name: String,
-    /// When it was modified, in nanoseconds since 1970.
-    pub(crate) modified_ns: i64,
-    /// The same of the newest checkpoint that was there.
+    /// When each of its files was modified, in nanoseconds since 1970: of two versions the mark may be the same.
+    pub(crate) modified: BTreeMap<String, i64>,
+    /// When the newest checkpoint that was there was modified.
     pub(crate) newest_ns: i64,
     pub(crate) end: BadEnd,
     /// Whether it was complete.

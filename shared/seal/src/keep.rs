@@ -206,15 +206,15 @@ impl Sealer {
 
     /// Puts the newest versions of the files of `group` that the runner has, and that differ, in their places; those files
     /// go aside. Where `only_sealed`, not those of which it is not known that they are complete. What belongs to them goes
-    /// back, too. When the last of them was written; `None` where there are none.
+    /// back, too. Whether there are any.
     pub(crate) fn replace_with_kept(
         &mut self,
         disk: &dyn Disk,
         (group, groups): (&Group, &Groups),
         only_sealed: bool,
         failed: &mut Failed,
-    ) -> io::Result<Option<i64>> {
-        let (mut back, mut restored) = (None, Kept::new());
+    ) -> io::Result<bool> {
+        let mut restored = Kept::new();
         let files = walk(disk, &self.checkpoints)?;
         for path in &group.members {
             let (file, mut versions) = (self.checkpoints.join(path), versions(&self.record, &self.own, path));
@@ -234,10 +234,9 @@ impl Sealer {
             let Some((version, sealed)) = versions.first() else { continue };
             self.move_aside(disk, failed, path)?;
             put_in_place(disk, version, &file)?;
-            let stamp = disk.stamp(&file)?;
-            back = back.max(Some(stamp.modified_ns));
-            restored.insert(path.clone(), Sealed { stamp, ..(*sealed).clone() });
+            restored.insert(path.clone(), Sealed { stamp: disk.stamp(&file)?, ..(*sealed).clone() });
         }
+        let has_any = !restored.is_empty();
         let at = [&*self.checkpoints, &*self.own];
         for (path, partner) in partners(disk, at, &self.record, groups, (&files, &restored))? {
             (self.say)(&note(&path, partner));
@@ -252,6 +251,6 @@ impl Sealer {
             }
         }
         self.record.files.extend(restored);
-        Ok(back)
+        Ok(has_any)
     }
 }

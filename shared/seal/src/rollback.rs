@@ -85,7 +85,8 @@ impl Sealer {
         let Some(place) = place.filter(|_| self.resumed) else { return Ok(None) };
         let (newest, members) = &checkpoints[place];
         let modified_ns = modified(members).unwrap_or(i64::MIN);
-        let is_known = |failed: &Failed| failed.name == newest.name && failed.modified_ns == modified_ns;
+        let times = members.iter().map(|path| ((*path).to_owned(), files[*path].modified_ns)).collect();
+        let is_known = |failed: &Failed| failed.name == newest.name && failed.modified == times;
         if self.record.failures.len() >= MOST || self.record.failures.iter().any(is_known) {
             return Ok(None);
         }
@@ -106,7 +107,7 @@ impl Sealer {
         }
         let mut failed = Failed {
             name: newest.name.clone(),
-            modified_ns,
+            modified: times,
             newest_ns,
             end: end.clone(),
             is_proven,
@@ -132,13 +133,16 @@ impl Sealer {
         is_last: bool,
         failed: &mut Failed,
     ) -> io::Result<Option<String>> {
-        let Some(modified) = self.replace_with_kept(scene.disk, (newest, scene.groups), is_last, failed)? else {
+        if !self.replace_with_kept(scene.disk, (newest, scene.groups), is_last, failed)? {
             return self.go_back(scene, newest, before, failed);
-        };
+        }
         // It counts as the same checkpoint, unless there is still another one to go back to.
         let mut kept = newest.members.iter().filter_map(|path| self.record.kept.get(path));
         if scene.checkpoints.len() == 1 && !kept.any(|kept| kept.doubtful) {
-            failed.modified_ns = modified;
+            let stamps = walk(scene.disk, &self.checkpoints)?;
+            let is_of_it = |(path, _): &(String, Stamp)| newest.members.contains(path);
+            failed.modified =
+                stamps.into_iter().filter(is_of_it).map(|(path, stamp)| (path, stamp.modified_ns)).collect();
         }
         Ok(Some("its last sealed version".to_owned()))
     }

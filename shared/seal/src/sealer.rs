@@ -182,7 +182,7 @@ impl Sealer {
         !is_numbered(path) && is_whole(disk, &self.checkpoints.join(path)).unwrap_or(false)
     }
 
-    /// Whether a text may count what is saved beside it: it is not sealed before that.
+    /// Whether a text may count what is saved next to it: it is not sealed before that.
     fn counts_another(&self, disk: &dyn Disk, files: &BTreeMap<String, Stamp>, path: &str) -> bool {
         let folder = Path::new(path).parent();
         let mut beside = files.iter().filter(|(other, _)| *other != path && Path::new(other).parent() == folder);

@@ -1,4 +1,4 @@
-//! Sweep files as data: each `tests/sweeps/good/*.yaml` with its trials and warnings beside it, and each `bad/*.yaml`
+//! Sweep files as data: each `tests/sweeps/good/*.yaml` with its trials and warnings next to it, and each `bad/*.yaml`
 //! with its problems.
 //!
 //! `UPDATE_EXPECTED=1 cargo test --workspace --test sweep_file` rewrites the expected files. Read the difference.
@@ -26,7 +26,7 @@ fn name(path: &Path) -> String {
     path.file_name().unwrap().to_string_lossy().into_owned()
 }
 
-/// Compares `actual` with the file beside `path`.
+/// Compares `actual` with the file next to `path`.
 fn check(path: &Path, extension: &str, actual: &str) {
     let beside = path.with_extension(extension);
     if std::env::var_os("UPDATE_EXPECTED").is_some() {

@@ -21,7 +21,7 @@ const MOST_BYTES: u64 = 16 << 20;
 /// Words in the names of `.jsonl` and `.json` files with metrics. Other such files hold samples and predictions.
 const OF_METRICS: [&str; 7] = ["metric", "metrics", "log", "logs", "history", "progress", "scalars"];
 
-/// Words in the names of numbered folders that have others beside them.
+/// Words in the names of numbered folders that have others next to them.
 const OF_MANY: [&str; 9] = ["fold", "epoch", "step", "iter", "iteration", "checkpoint", "ckpt", "seed", "run"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -182,7 +182,7 @@ fn is_text(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ["json", "txt", "log"].iter().any(|known| ending == *known))
 }
 
-/// Whether similar files, such as those of other epochs, may be beside a file, so that it is not known which one
+/// Whether similar files, such as those of other epochs, may be next to a file, so that it is not known which one
 /// counts.
 fn has_number(path: &Path) -> bool {
     let has_digit = |name: &OsStr| name.as_encoded_bytes().iter().any(u8::is_ascii_digit);

@@ -245,13 +245,14 @@ fn is_refused(run: &Simulation, trial: &Trial) -> bool {
     trial.status == JobStatus::Failed && lasts && is_told && run.watch.sealed(&trial.of()) == 0
 }
 
-/// Whether a trial that has no checkpoint failed because its attempts were used up, while a permission was missing all
-/// the time: volumes that may not be detached fill an instance, and each attempt there leaves without a workspace.
+/// Whether a trial failed because its attempts were used up, while a permission was missing all the time: volumes that may
+/// not be detached fill an instance, and a volume that may not be copied follows to no other zone. Each attempt there leaves
+/// without a workspace. What was sealed is kept for a retry.
 fn is_used_up(run: &Simulation, sweeps: &[Sweep], trial: &Trial) -> bool {
     let lacks = matches!(run.chaos.denied, Some((_, None)));
     let attempts = sweeps.iter().find_map(|sweep| sweep.plan.as_ref()).map_or(0, |plan| usize::from(plan.attempts));
     let is_used_up = trial.ended_attempts().count() >= attempts;
-    trial.status == JobStatus::Failed && lacks && is_used_up && run.watch.sealed(&trial.of()) == 0
+    trial.status == JobStatus::Failed && lacks && is_used_up
 }
 
 /// Whether a trial failed because its training hung a third time.

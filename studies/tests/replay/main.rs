@@ -1,4 +1,4 @@
-//! Replays windows made by hand, and compares every figure with one computed beside it.
+//! Replays windows made by hand, and compares every figure with one computed next to it.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
 mod early_stop;

@@ -1,4 +1,4 @@
-//! A dropped file that cannot be run is answered beside it, with what is wrong, where, and how to correct it. Nothing
+//! A dropped file that cannot be run is answered next to it, with what is wrong, where, and how to correct it. Nothing
 //! of it is submitted. An event that no person can correct goes to the queue of failed events.
 
 use std::time::{Duration, Instant};
@@ -138,7 +138,7 @@ async fn put(stack: &Stack, key: &str, content: Vec<u8>) -> String {
     put.version_id.unwrap()
 }
 
-/// The problems in the answer beside a file. Each must be complete.
+/// The problems in the answer next to a file. Each must be complete.
 async fn rejection(stack: &Stack, key: &str) -> Vec<Value> {
     let answer_key = format!("{key}.rejected.json");
     let s3 = s3(&stack.config());

@@ -140,7 +140,7 @@ async fn logs(stack: &Stack, sweep: &str) {
     run(stack, &["logs", sweep, "2", "--attempt", "2"]).await.said(2, "no attempt 2: it ended after 1 attempt");
     run(stack, &["logs", sweep, "2", "--attempt", "0"]).await.said(2, "0 is not in 1..");
 
-    // CloudWatch has deleted the log. The file beside the outputs still exists.
+    // CloudWatch has deleted the log. The file next to the outputs still exists.
     let document = run(stack, &["export", sweep, "--format", "json"]).await.json();
     let stream = document["trials"][0]["attempts"][0]["log_stream"].as_str().unwrap();
     let state: Value =

@@ -27,6 +27,7 @@ use spotsweep_report::diagnosis::why;
 use tokio::task::JoinSet;
 
 use super::Records;
+use crate::metrics_record;
 use crate::show;
 use crate::signals::unless_stopped;
 use crate::sweeps::Found;
@@ -36,8 +37,6 @@ use spotsweep_protocol::failure::{Context, Failure};
 
 /// Records of metrics that are downloaded at once.
 const AT_ONCE: usize = 16;
-/// File with the metrics that the runner has recorded for a trial, next to its outputs.
-const METRICS: &str = "metrics.jsonl";
 /// MLflow's number for "started by a local program" (`SourceType` in mlflow.protos).
 const LOCAL_SOURCE: u32 = 4;
 
@@ -211,7 +210,7 @@ fn flatten(above: &str, parameters: &Map<String, Value>, values: &mut Vec<(Strin
 /// Writes a trial's metrics, step by step as the runner has recorded them. Without a record it writes their last
 /// values.
 async fn history(s3: aws_sdk_s3::Client, bucket: String, trial: Trial, folder: PathBuf) -> Result<(), Failure> {
-    let key = format!("{}{METRICS}", trial.sweep.trial_prefix(trial.index));
+    let key = format!("{}{}", trial.sweep.trial_prefix(trial.index), metrics_record::NAME);
     let cannot_read = || format!("cannot read s3://{bucket}/{key}");
     let mut points = match s3.get_object().bucket(&bucket).key(&key).send().await {
         Err(error) if error.as_service_error().is_some_and(|error| error.is_no_such_key()) => BTreeMap::new(),

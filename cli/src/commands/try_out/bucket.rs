@@ -18,12 +18,13 @@ use spotsweep_seal::disk::{Disk, MountedDisk};
 use spotsweep_seal::{CHECKPOINTS, OWN, STORAGE, collected, newest_name};
 
 use crate::download::list;
+use crate::metrics_record;
 use crate::show;
 
 /// The trial's volume in a container's root folder.
 pub(super) const WORKSPACE: &str = "dltraining";
 /// The runner's own objects among the outputs.
-const OF_RUNNER: [&str; 3] = ["train.log", "metrics.jsonl", COLLECTED];
+const OF_RUNNER: [&str; 3] = ["train.log", metrics_record::NAME, COLLECTED];
 /// How often to look at a folder that the training may change meanwhile.
 const LOOKS: usize = 3;
 

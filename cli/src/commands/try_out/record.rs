@@ -5,16 +5,13 @@ use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
-use serde::Deserialize;
 use serde::de::IgnoredAny;
 use spotsweep_seal::OWN;
 
 use super::attempt::Attempt;
 use super::bucket::WORKSPACE;
 use super::steps::Counter;
-
-/// The record's name in the runner's folder.
-const RECORD: &str = "metrics.jsonl";
+use crate::metrics_record::{Line, NAME, lines};
 
 /// The record as far as it was read. The next attempt goes on with it.
 #[derive(Debug, Default)]
@@ -24,14 +21,6 @@ pub(super) struct Record {
     newest: f64,
     /// Values until then were read before.
     known: f64,
-}
-
-#[derive(Deserialize)]
-struct Line {
-    /// Seconds since 1970.
-    time: f64,
-    step: Option<f64>,
-    metrics: BTreeMap<String, IgnoredAny>,
 }
 
 impl Record {
@@ -44,12 +33,12 @@ impl Record {
         (starts, began): (&BTreeMap<u32, f64>, f64),
     ) {
         let found = fs::read_dir(containers).into_iter().flatten().flatten();
-        let records = found.map(|container| container.path().join(WORKSPACE).join(OWN).join(RECORD));
+        let records = found.map(|container| container.path().join(WORKSPACE).join(OWN).join(NAME));
         // An earlier container may still have a copy. No container has one until the volume is mounted.
         let longest = records.filter_map(|record| Some((fs::metadata(&record).ok()?.len(), record))).max();
         let Some(added) = longest.and_then(|(bytes, record)| self.added(&record, bytes).ok()) else { return };
-        for line in added.split(|byte| *byte == b'\n') {
-            let Ok(Line { time, step: Some(step), metrics }) = serde_json::from_slice(line) else { continue };
+        for Line { time, step, metrics } in lines::<IgnoredAny>(&added) {
+            let Some(step) = step else { continue };
             self.newest = self.newest.max(time);
             if time <= self.known {
                 continue;
@@ -95,12 +84,12 @@ mod tests {
         // The second attempt's runner records a value that the first attempt had logged to a file.
         let text = [line(110, 1), line(210, 5), line(120, 2), line(220, 6)].concat();
         for end in [text.len() / 3, text.len() - 2, text.len()] {
-            fs::write(own.join(RECORD), &text[..end]).unwrap();
+            fs::write(own.join(NAME), &text[..end]).unwrap();
             record.look(folder.path(), &mut attempts, (&starts, 100.0));
         }
         // The record on the next volume is shorter, and goes on.
         for text in [line(110, 1), line(110, 1) + &line(230, 7) + &line(240, 8)] {
-            fs::write(own.join(RECORD), text).unwrap();
+            fs::write(own.join(NAME), text).unwrap();
             record.look(folder.path(), &mut attempts, (&starts, 100.0));
         }
         let ends = |number| attempts[&number].steps[&Counter::Recorded("loss".to_owned())].ends();

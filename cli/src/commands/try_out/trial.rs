@@ -4,10 +4,10 @@ use spotsweep_sweep_file::expected::{billed_per_hour_with_checkpoints, billed_pe
 
 use super::attempt::Attempt;
 use super::bucket::Bucket;
+use super::followed::follow_one;
 use super::library::Library;
 use super::moments::{INTERRUPTIONS, Moment};
 use super::starts::{Start, starts, steps_before};
-use super::steps::follow_one;
 use super::verdict::{Facts, OnSpot};
 use super::watch::Outcome;
 
@@ -158,7 +158,7 @@ mod tests {
         let (bar, batch) = (&Counter::Printed("loss".to_owned()), &Counter::Recorded("loss".to_owned()));
         let epoch = &Counter::Recorded("acc".to_owned());
         let unseen = ("m.pt", None, &[][..]);
-        let lightning_anew = trial(&[
+        let lightning_from_beginning = trial(&[
             ("", None, &[]),
             ("", None, &[(bar, &[1.0])]),
             unseen,
@@ -174,7 +174,7 @@ mod tests {
             ("m.pt", Some(40.0), &[(epoch, &[39.0, 40.0]), (batch, &[975.0, 980.0])]),
             ("m.pt", Some(41.0), &[(batch, &[984.0, 997.0])]),
         ]);
-        let tensorboard_anew = trial(&[
+        let tensorboard_from_beginning = trial(&[
             ("", Some(1.0), &[(epoch, &[0.0, 1.0]), (batch, &[0.0, 30.0])]),
             ("m.pt", Some(50.0), &[(batch, &[0.0, 6632.0])]),
             unseen,
@@ -183,9 +183,9 @@ mod tests {
             unseen,
         ]);
         let shown = |trial: &Trial| (verdict(&trial.facts()).answer, verdict(&trial.facts()).gaps, trial.repeated(5));
-        assert_eq!(shown(&lightning_anew), (Answer::NotProven, vec![Gap::NoStep], None));
+        assert_eq!(shown(&lightning_from_beginning), (Answer::NotProven, vec![Gap::NoStep], None));
         assert_eq!(shown(&tensorboard), (Answer::Proven, vec![], Some(0.0)));
-        assert_eq!(shown(&tensorboard_anew).0, Answer::Problem);
-        assert!(!tensorboard_anew.starts.contains(&Start::GoesOn), "{:?}", tensorboard_anew.starts);
+        assert_eq!(shown(&tensorboard_from_beginning).0, Answer::Problem);
+        assert!(!tensorboard_from_beginning.starts.contains(&Start::GoesOn), "{:?}", tensorboard_from_beginning.starts);
     }
 }

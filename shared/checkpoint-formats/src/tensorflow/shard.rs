@@ -1,4 +1,4 @@
-//! A file of a TensorFlow checkpoint's tensors. The index beside it has the position and the checksum of each tensor
+//! A file of a TensorFlow checkpoint's tensors. The index next to it has the position and the checksum of each tensor
 //! (<https://github.com/tensorflow/tensorflow/blob/master/tensorflow/core/protobuf/tensor_bundle.proto>,
 //! `BundleEntryProto`; blocks: <https://github.com/google/leveldb/blob/main/doc/table_format.md>).
 

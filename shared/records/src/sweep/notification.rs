@@ -19,7 +19,7 @@ use spotsweep_sweep_file::Problem;
 /// EventBridge source of spotsweep's own events.
 pub const SOURCE: &str = "spotsweep";
 
-/// How many problems of a rejected file a message names. All of them are in the rejection beside the file.
+/// How many problems of a rejected file a message names. All of them are in the rejection next to the file.
 const MAX_PROBLEMS: usize = 5;
 
 /// The kind of an event about a sweep or one of its trials.

@@ -212,7 +212,7 @@ fn the_checkpoint_that_a_pointer_names_is_to_blame() {
     }
 }
 
-/// Nothing is kept that could take the place of the weights. What is left is older than the epoch beside them.
+/// Nothing is kept that could take the place of the weights. What is left is older than the epoch next to them.
 #[test]
 fn a_counter_goes_aside_with_the_weights_that_it_counts() {
     for left in ["final.zip", "backup/best.zip"] {
@@ -239,4 +239,26 @@ fn a_counter_goes_aside_with_the_weights_that_it_counts() {
         }
         assert_eq!(weights.map(|name| bench.at(name).exists()), [true; 2], "all is back");
     }
+}
+
+/// A lost instance left a half of it, and the next one, which began it again, left more, and its mark. Neither is known to
+/// be complete, so a rollback from one to the other proves nothing.
+#[test]
+fn two_halves_of_a_save_that_fail_in_the_same_way_are_both_put_aside() {
+    let mut bench = Bench::new(true);
+    let (mut sealer, _) = bench.resume();
+    sealer.begin(&bench.disk()).unwrap();
+    bench.write("step-000010/part-0.bin", &[0xff; 634]);
+    let (mut sealer, _) = bench.resume();
+    sealer.begin(&bench.disk()).unwrap();
+    bench.write("step-000010/part-0.bin", &[0xff; 1556]);
+    bench.write("step-000010/COMPLETE", b"");
+    for to in [Some("its last sealed version"), None] {
+        let (mut sealer, _) = bench.resume();
+        sealer.begin(&bench.disk()).unwrap();
+        let rollback = sealer.roll_back(&bench.disk(), &failure("the file cannot be decoded")).unwrap().unwrap();
+        sealer.finish(&bench.disk(), &at_rest(), &IN_TIME).unwrap();
+        assert_eq!(rollback.to.as_deref(), to);
+    }
+    assert_eq!(bench.resume().1, Found::default(), "it begins at its beginning");
 }

@@ -254,7 +254,7 @@ fn the_named_metric_is_looked_for_harder() {
         ("val_acc", &["fn main() {", "{", "another line", "\"val_acc\": 0.75", "}"], 0.75, None, text),
         ("val_acc", &["\"epoch\": 2,", "\"val_acc\": 0.75,"], 0.75, Some(2.0), text),
         ("val_acc", &["\"val_acc\" = 0.75"], 0.75, None, stated),
-        // Objects within and beside others.
+        // Objects within and next to others.
         (
             "value",
             &[

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use jiff::Timestamp;
-use serde::Deserialize;
 use spotsweep_protocol::metric::Metric;
 use spotsweep_protocol::number::Number;
+
+use crate::metrics_record::{Line, lines};
 
 /// One value of a metric. It is displayed as a line of MLflow's file.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -30,21 +31,11 @@ impl fmt::Display for Point {
     }
 }
 
-/// One line of `metrics.jsonl`, as the runner writes it.
-#[derive(Deserialize)]
-struct Line {
-    time: f64,
-    step: Option<f64>,
-    metrics: BTreeMap<String, Number>,
-}
-
 /// Reads every metric's values in order. MLflow needs whole numbers as steps. So values without a step are counted, and
-/// so are those of a metric with a step that is not a whole number. Incomplete lines are skipped: a record that is
-/// being written may end anywhere.
+/// so are those of a metric with a step that is not a whole number.
 pub(super) fn read(jsonl: &[u8]) -> BTreeMap<String, Vec<Point>> {
     let mut all: BTreeMap<String, Vec<(i64, f64, Option<f64>)>> = BTreeMap::new();
-    for line in jsonl.split(|byte| *byte == b'\n') {
-        let Ok(Line { time, step, metrics }) = serde_json::from_slice(line) else { continue };
+    for Line { time, step, metrics } in lines(jsonl) {
         for (name, Number(value)) in metrics {
             all.entry(name).or_default().push(((time * 1_000.0) as i64, value, step));
         }
