@@ -125,6 +125,8 @@ pub(crate) struct Attempt<'a> {
     pub(crate) failure: Option<Failure>,
     /// Why something is not uploaded that belongs to the trial.
     pub(crate) not_uploaded: Option<Failure>,
+    /// What the report of the end waits for.
+    pub(crate) waits_for: String,
 }
 
 impl<'a> Attempt<'a> {
@@ -149,6 +151,7 @@ impl<'a> Attempt<'a> {
             left,
             failure,
             not_uploaded,
+            waits_for: String::new(),
         }
     }
 
@@ -178,8 +181,9 @@ impl<'a> Attempt<'a> {
                 let releasing = self.release(stop.as_ref());
                 outside.until_next("the release could not be reported in time", releasing).await
             }
-            Action::End(code) => {
-                outside.until_next("the end could not be reported in time", self.end(code, stop.as_ref())).await
+            Action::End { code, after } => {
+                let ending = self.end(code, after, stop.as_ref());
+                outside.until_next("the end could not be reported in time", ending).await
             }
             Action::AwaitEnd => {
                 say("the instance is about to be taken: nothing starts here, the attempt ends with the instance");
@@ -203,8 +207,9 @@ impl<'a> Attempt<'a> {
 
     /// The attempt cannot go on.
     pub(crate) fn fails(&mut self, failure: Failure) -> Event {
+        let is_left = matches!(failure, Failure::Interrupted(_));
         self.failure = Some(failure);
-        Event::Failed
+        Event::Failed { is_left }
     }
 
     fn exit(self, exit: Exit) -> Result<u8, Failure> {

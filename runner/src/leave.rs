@@ -1,13 +1,14 @@
 //! What is done when the command has ended: uploaded, sealed, unmounted and reported, as far as the machine wants it.
 
 use std::io;
+use std::time::Duration;
 
 use spotsweep_attempt::{Answer, Event, Stop, UPLOAD, of_command};
 use spotsweep_protocol::cause::chain;
 use spotsweep_protocol::claim::{Outputs, Seal};
 use spotsweep_protocol::runner_log;
 use spotsweep_seal::{AtEnd, Sealer};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use crate::attempt::Attempt;
 use crate::claim::{CallError, End, Handover};
@@ -20,7 +21,7 @@ use crate::workspace::Workspace;
 impl Attempt<'_> {
     /// Uploads what the command leaves.
     pub(crate) async fn collect(&mut self, has_succeeded: bool) -> Event {
-        let Some(trained) = &mut self.trained else { return Event::Failed };
+        let Some(trained) = &mut self.trained else { return Event::Failed { is_left: false } };
         self.not_uploaded = Some(UploadError::NoTime.into());
         let Trained { place, recorded, uploading, .. } = trained;
         let collecting = async {
@@ -79,10 +80,11 @@ impl Attempt<'_> {
         answered("release", self.claims.release(latest, left).await)
     }
 
-    /// Reports how it went.
-    pub(crate) async fn end(&mut self, code: u8, stop: Option<&Stop>) -> Event {
-        let Some(trained) = &mut self.trained else { return Event::Answered(None) };
-        let outputs = std::mem::take(&mut trained.outputs);
+    /// Reports how it went, after that time.
+    pub(crate) async fn end(&mut self, code: u8, after: Duration, stop: Option<&Stop>) -> Event {
+        let Some(trained) = &self.trained else { return Event::Answered(None) };
+        sleep(after).await;
+        let outputs = trained.outputs.clone();
         // That of the command, unless the trial ends with another one.
         let own = match trained.ended.code {
             _not_uploaded if code == UPLOAD && self.not_uploaded.is_some() => 0,
@@ -92,13 +94,22 @@ impl Attempt<'_> {
         let stopped = stop.and_then(Stop::reason).map(|reason| reason.to_string());
         let error = stopped.or_else(|| (own != 0).then(|| trained.recorded.error()).flatten());
         let error = error.or_else(|| self.not_uploaded.as_ref().map(|failure| chain(failure)));
-        say(&runner_log::ended(own, trained.seconds, outputs.files, outputs.bytes));
-        if own != 0 && i32::from(code) != own {
+        if after.is_zero() {
+            say(&runner_log::ended(own, trained.seconds, outputs.files, outputs.bytes));
+        }
+        if after.is_zero() && own != 0 && i32::from(code) != own {
             say(&format!("exit code {own} is that of an interrupted attempt: the job ends with {code}"));
         }
         let stalled_seconds = stop.and_then(Stop::stalled_seconds);
         let end = End { exit_code: code.into(), outputs, seconds: trained.seconds, error, stalled_seconds };
-        answered("end", self.claims.end(trained.recorded.latest(), end).await)
+        let answer = self.claims.end(trained.recorded.latest(), end).await;
+        if let Ok(Answer::Waiting { reason, .. }) = &answer
+            && *reason != self.waits_for
+        {
+            say(&format!("the attempt waits: {reason}"));
+            self.waits_for.clone_from(reason);
+        }
+        answered("end", answer)
     }
 }
 
@@ -109,7 +120,11 @@ fn answered(what: &str, answer: Result<Answer, CallError>) -> Event {
             match &answer {
                 Answer::Stop(why) if what == "release" => say(why),
                 Answer::Refused(reason) if what == "release" => say(&format!("the release was not taken: {reason}")),
-                Answer::Accepted | Answer::Stop(_) | Answer::Refused(_) | Answer::Unavailable(_) => {}
+                Answer::Accepted
+                | Answer::Stop(_)
+                | Answer::Refused(_)
+                | Answer::Unavailable(_)
+                | Answer::Waiting { .. } => {}
             }
             Some(answer)
         }

@@ -111,7 +111,7 @@ fn tell(claims: &Arc<Claims>, kind: NoticeKind) {
     tokio::spawn(async move {
         match claims.notice(kind).await {
             // The answer to the release says whether the trial goes on.
-            Ok(Answer::Accepted | Answer::Stop(_) | Answer::Unavailable(_)) => {}
+            Ok(Answer::Accepted | Answer::Stop(_) | Answer::Unavailable(_) | Answer::Waiting { .. }) => {}
             Ok(Answer::Refused(reason)) => say(&format!("the notice was not taken: {reason}")),
             Err(error) => say(&format!("the notice could not be reported: {}", chain(&error))),
         }

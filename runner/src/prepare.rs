@@ -90,7 +90,7 @@ pub(crate) async fn prepare(
     let is_asked = gpus::are_to_be_asked_for(config, &|name| std::env::var(name).ok());
     let task = if is_asked { place::task(connector()?).await } else { None };
     let here = Machine { defect: instance_check::defect(config).await, task, ..here };
-    let grant = claims.claim(here, deadline).await?;
+    let grant = claims.claim(here, deadline.saturating_duration_since(time::Instant::now())).await?;
     reports::during(claims, events, lay_out(config, command, clients, claims, (grant, deadline), workspace)).await
 }
 

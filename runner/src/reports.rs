@@ -80,7 +80,7 @@ pub(crate) async fn during<T>(
             match claims.report(Latest::default(), None, None).await {
                 // Sending fails only where the attempt is over.
                 Ok(Answer::Refused(reason)) => drop(events.send(Event::Fenced(reason))),
-                Ok(Answer::Accepted | Answer::Stop(_) | Answer::Unavailable(_)) => {}
+                Ok(Answer::Accepted | Answer::Stop(_) | Answer::Unavailable(_) | Answer::Waiting { .. }) => {}
                 Err(error) => say(&format!("not reported that the runner works: {}", chain(&error))),
             }
         }
@@ -99,7 +99,7 @@ pub(crate) async fn report(claims: &Claims, mut news: News, every: Duration, eve
     while news.changed_within(claims.report_within).await {
         let (latest, seal, stalled_seconds) = news.take();
         match claims.report(latest, seal, stalled_seconds).await {
-            Ok(Answer::Accepted | Answer::Unavailable(_)) => {}
+            Ok(Answer::Accepted | Answer::Unavailable(_) | Answer::Waiting { .. }) => {}
             // Sending fails only where the attempt is over.
             Ok(Answer::Stop(why)) => {
                 let _ = events.send(Event::StoppedEarly(why));

@@ -94,7 +94,7 @@ impl<'a> Stalling<'a> {
     async fn report(&mut self) {
         let (latest, seal, stalled_seconds) = self.news.take();
         match self.claims.report_patiently(latest, seal, stalled_seconds).await {
-            Ok(Answer::Accepted | Answer::Unavailable(_)) => {}
+            Ok(Answer::Accepted | Answer::Unavailable(_) | Answer::Waiting { .. }) => {}
             // The next report has the same answer, and stops the training.
             Ok(Answer::Stop(why)) => say(&why),
             Ok(Answer::Refused(reason)) => say(&format!("the report was not taken: {reason}")),

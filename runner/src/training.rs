@@ -25,7 +25,7 @@ use crate::trained::{Trained, Uploading};
 impl Attempt<'_> {
     /// Runs the command to its end. Times of the machine count from when the attempt `began`.
     pub(crate) async fn train(&mut self, began: Instant) -> Event {
-        let Some(ready) = self.ready.take() else { return Event::Failed };
+        let Some(ready) = self.ready.take() else { return Event::Failed { is_left: false } };
         match self.run(ready, began).await {
             Ok(trained) => {
                 let (code, is_finished) = (trained.ended.code, trained.place.is_finished());
@@ -114,7 +114,7 @@ impl Attempt<'_> {
     /// The command has failed by itself: that ends the trial, unless it has failed on the checkpoint that it was given, or
     /// for the run that MLflow was to go on with.
     pub(crate) fn judge(&mut self) -> Event {
-        let Some(trained) = &mut self.trained else { return Event::Failed };
+        let Some(trained) = &mut self.trained else { return Event::Failed { is_left: false } };
         if trained.is_without_its_run() {
             if let Err(source) = trained.place.own.go_on_with_no_run() {
                 return self.fails(Failure::System("write to the workspace", source));

@@ -38,7 +38,10 @@ pub enum Event {
         has_workspace: bool,
     },
     /// The runner cannot go on, for a reason that its driver keeps.
-    Failed,
+    Failed {
+        /// Whether the trial is given back: the next attempt may be luckier, and waits for the workspace.
+        is_left: bool,
+    },
     /// The command has ended, and all that it has started.
     CommandEnded {
         /// Exit code.
@@ -97,8 +100,13 @@ pub enum Action {
     Unmount,
     /// Give the trial back, with the last seal if there is one.
     Release,
-    /// Report the end of the trial, with the job's exit code.
-    End(u8),
+    /// Report the end of the trial.
+    End {
+        /// The job's exit code.
+        code: u8,
+        /// When, from now on.
+        after: Duration,
+    },
     /// Nothing is done on this instance until it is taken.
     AwaitEnd,
     /// The attempt is over.

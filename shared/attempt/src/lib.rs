@@ -4,6 +4,7 @@
 
 mod action;
 mod answer;
+mod claiming;
 mod conclusion;
 mod exit;
 mod hold;
@@ -17,6 +18,7 @@ mod work;
 
 pub use action::{Action, Event, Exit};
 pub use answer::Answer;
+pub use claiming::{Claimed, Claiming, Denied, access, mounted};
 pub use conclusion::{Cause, TIMED_OUT};
 pub use exit::{INTERRUPTED, REFUSED, UPLOAD, of_command};
 pub use hold::{Held, Hold};

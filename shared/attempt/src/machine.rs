@@ -53,8 +53,13 @@ enum Way {
         /// Whether it ends as a success.
         has_succeeded: bool,
     },
-    /// Nothing was trained, because of this, or because the runner itself cannot go on.
-    GiveUp(Option<Cause>),
+    /// Nothing was trained.
+    GiveUp {
+        /// Why; none where the runner itself cannot go on.
+        cause: Option<Cause>,
+        /// Whether the trial is given back.
+        is_left: bool,
+    },
 }
 
 /// One attempt. Times count from its beginning.
@@ -70,6 +75,8 @@ pub struct Machine {
     is_signalled: bool,
     /// When the container or the instance ends, why, and whether Batch ends the trial with it.
     outside: Option<(Duration, Cause)>,
+    /// Whether the control plane has answered that the instance may be to blame for the failure of the command.
+    is_doubted: bool,
     /// When the workspace must be closed.
     deadline: Duration,
     until: Option<Duration>,
@@ -79,7 +86,8 @@ impl Machine {
     /// An attempt that has not begun.
     pub fn new(terms: Terms) -> Self {
         let (phase, deadline) = (Phase::Preparing, Duration::ZERO);
-        Self { terms, phase, stop: None, notice: None, is_signalled: false, outside: None, deadline, until: None }
+        let (is_signalled, is_doubted) = (false, false);
+        Self { terms, phase, stop: None, notice: None, is_signalled, outside: None, is_doubted, deadline, until: None }
     }
 
     /// What is done first, on an instance that is taken after `left` where that is known.
@@ -130,7 +138,7 @@ impl Machine {
         match &mut self.phase {
             Phase::Preparing => {
                 self.deadline = stop.deadline;
-                Some(self.unmount(Way::GiveUp(Some(stop.cause))))
+                Some(self.unmount(Way::GiveUp { cause: Some(stop.cause), is_left: true }))
             }
             // It has nothing to save anything on, and may as well use the time that it has.
             Phase::Training(None) if is_notice => None,
@@ -205,11 +213,11 @@ impl Machine {
                 self.phase = Phase::Training(has_workspace.then_some(Mounted));
                 Action::Train
             }
-            (Phase::Preparing | Phase::Training(_), Event::Failed) => {
+            (Phase::Preparing | Phase::Training(_), Event::Failed { is_left }) => {
                 self.deadline = self.closing_by(at);
-                self.unmount(Way::GiveUp(None))
+                self.unmount(Way::GiveUp { cause: None, is_left })
             }
-            (_, Event::Failed) => self.exit(Exit::Failed),
+            (_, Event::Failed { .. }) => self.exit(Exit::Failed),
             (Phase::Training(mounted), Event::CommandEnded { code, is_finished, is_by_itself }) => {
                 self.command_ended((code, is_finished, is_by_itself), mounted, at)
             }
@@ -227,6 +235,14 @@ impl Machine {
             // What the kernel has not written out by then is lost.
             (Phase::Sealing(way, Mounted), Event::TimeOver)
             | (Phase::Unmounting(way), Event::Unmounted | Event::TimeOver) => self.tell(way, at),
+            (
+                Phase::Telling(Way::End { code, has_succeeded }),
+                Event::Answered(Some(Answer::Waiting { pause, .. })),
+            ) => {
+                self.is_doubted = true;
+                self.phase = Phase::Telling(Way::End { code, has_succeeded });
+                Action::End { code, after: pause }
+            }
             (Phase::Telling(way), Event::Answered(answer)) => self.told(way, answer),
             (Phase::Telling(way), Event::TimeOver) => self.told(way, None),
             (Phase::AwaitingEnd, Event::TimeOver) => {
@@ -292,7 +308,7 @@ impl Machine {
         self.deadline = match &way {
             Way::Leave(_) => self.deadline,
             // A stop that nothing outside asks for has no part in how long the upload takes.
-            Way::End { .. } | Way::Refuse(_) | Way::GiveUp(_) => {
+            Way::End { .. } | Way::Refuse(_) | Way::GiveUp { .. } => {
                 self.outside.as_ref().map_or(at + UNHURRIED, |(end, _)| *end)
             }
         };
@@ -340,10 +356,13 @@ impl Machine {
     fn tell(&mut self, way: Way, at: Duration) -> Action {
         let (action, until) = match &way {
             Way::Refuse(reason) => return self.exit(Exit::Refused(reason.clone())),
-            Way::GiveUp(None) if self.waits_for_the_end() => return self.await_end(),
-            Way::GiveUp(None) => return self.exit(Exit::Failed),
-            Way::GiveUp(Some(_)) | Way::Leave(_) => (Action::Release, Some(last_word(self.deadline, at))),
-            Way::End { code, .. } => (Action::End(*code), self.outside.as_ref().map(|(end, _)| last_word(*end, at))),
+            Way::GiveUp { is_left: false, .. } if self.waits_for_the_end() => return self.await_end(),
+            Way::GiveUp { is_left: false, .. } => return self.exit(Exit::Failed),
+            Way::GiveUp { .. } | Way::Leave(_) => (Action::Release, Some(last_word(self.deadline, at))),
+            Way::End { code, .. } => (
+                Action::End { code: *code, after: Duration::ZERO },
+                self.outside.as_ref().map(|(end, _)| last_word(*end, at)),
+            ),
         };
         self.phase = Phase::Telling(way);
         self.until = until;
@@ -353,19 +372,26 @@ impl Machine {
     fn told(&mut self, way: Way, answer: Option<Answer>) -> Action {
         let exit = match (way, answer) {
             // No further attempt is to start.
-            (Way::Leave(_) | Way::GiveUp(_), Some(Answer::Stop(_))) => Exit::Code(0),
-            (Way::GiveUp(_), _) if self.waits_for_the_end() => return self.await_end(),
-            (Way::GiveUp(cause) | Way::Leave(cause), _) => Exit::Left(cause),
+            (Way::Leave(_) | Way::GiveUp { .. }, Some(Answer::Stop(_))) => Exit::Code(0),
+            (Way::GiveUp { .. }, _) if self.waits_for_the_end() => return self.await_end(),
+            (Way::GiveUp { cause: None, .. }, _) => Exit::Failed,
+            (Way::GiveUp { cause, .. } | Way::Leave(cause), _) => Exit::Left(cause),
             // Another runner has the trial, and the record has what that one reports.
             (Way::End { .. } | Way::Refuse(_), Some(Answer::Refused(reason))) => Exit::Refused(reason),
             (Way::End { .. }, Some(Answer::Unavailable(reason))) => Exit::Unfit(reason),
-            // It is in doubt why the command has failed, and the container is killed: the next attempt goes on.
-            (Way::End { code: 1.., .. }, None) if self.interruption().is_some() => Exit::Left(self.interruption()),
+            // It is in doubt why the command has failed: the next attempt goes on.
+            (Way::End { code: 1.., .. }, None) if self.doubt().is_some() => Exit::Left(self.doubt()),
             // Batch's own event has the exit code all the same.
             (Way::End { code, .. }, _) => Exit::Code(code),
             (Way::Refuse(reason), _) => Exit::Refused(reason),
         };
         self.exit(exit)
+    }
+
+    /// Why a failure of the command that no answer comes to is not the trial's end.
+    fn doubt(&self) -> Option<Cause> {
+        let reason = || "no answer says whether the instance is to blame for the failure of the command".to_owned();
+        self.interruption().or_else(|| self.is_doubted.then(|| Cause::Interrupted(reason())))
     }
 
     /// Why the container or the instance ends, where the trial does not end with it.

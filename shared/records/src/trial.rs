@@ -123,6 +123,9 @@ pub struct Attempt {
     /// The number of the newest report within the attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequence: Option<u64>,
+    /// Whether its runner has reported that its instance is taken, or that it leaves. No workspace goes there any more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub leaves: bool,
 }
 
 impl Attempt {

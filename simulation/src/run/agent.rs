@@ -299,10 +299,10 @@ impl Simulation {
         }
     }
 
-    /// The runner cannot go on.
-    fn fails(&mut self, agent: &mut Agent, code: u8) -> Result<Next, String> {
+    /// The runner cannot go on, and exits with this code. Whether it gives the trial back.
+    fn fails(&mut self, agent: &mut Agent, (code, is_left): (u8, bool)) -> Result<Next, String> {
         agent.own_code = code;
-        self.on(agent, Event::Failed)
+        self.on(agent, Event::Failed { is_left })
     }
 
     fn await_end(&mut self, agent: &mut Agent) -> Result<Next, String> {
@@ -328,7 +328,7 @@ impl Simulation {
     fn asks_again(&mut self, agent: &mut Agent) -> Result<Next, String> {
         match self.again(agent) {
             Some(pause) => Ok(Next::After(pause)),
-            None => self.fails(agent, INTERRUPTED),
+            None => self.fails(agent, (INTERRUPTED, false)),
         }
     }
 

@@ -25,7 +25,7 @@ fn word(action: &Action) -> &'static str {
         Action::Seal { .. } => "seal",
         Action::Unmount => "unmount",
         Action::Release => "release",
-        Action::End(_) => "end",
+        Action::End { .. } => "end",
         Action::AwaitEnd => "await",
         Action::Exit(Exit::Code(_)) => "exit",
         Action::Exit(Exit::Left(_)) => "left",
@@ -254,7 +254,16 @@ fn an_attempt_seals_before_it_unmounts_and_unmounts_before_it_tells() {
             ],
             "prepare train stop collect release left",
         ),
-        ("the runner fails", vec![(9, Event::Failed), (10, Event::Unmounted)], "prepare unmount failed"),
+        (
+            "the runner fails for good",
+            vec![(9, Event::Failed { is_left: false }), (10, Event::Unmounted)],
+            "prepare unmount failed",
+        ),
+        (
+            "the workspace does not come",
+            vec![(1800, Event::Failed { is_left: true }), (1801, Event::Unmounted), (1802, accepted())],
+            "prepare unmount release failed",
+        ),
         (
             "what comes late",
             vec![(9, prepared()), (10, Event::Unmounted), (11, accepted()), (12, Event::Sealed)],

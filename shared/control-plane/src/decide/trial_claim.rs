@@ -166,7 +166,8 @@ impl Asker<'_> {
         let (attempt, drain) = (self.request.attempt, Command::DrainInstance(self.request.clone()));
         let reason = StopReason::UnfitInstance { cause: cause.to_owned() };
         let what = format!("attempt {attempt} does not start: {reason}");
-        self.trial.attempt(attempt).reason = Some(reason.into());
+        let record = self.trial.attempt(attempt);
+        (record.reason, record.leaves) = (Some(reason.into()), true);
         self.write(what).then(drain)
     }
 
@@ -196,6 +197,8 @@ impl Asker<'_> {
         let attempt = self.request.attempt;
         let instance = self.held.and_then(|trial| trial.attempts.get(&attempt)?.instance.clone()).unwrap_or_default();
         let calls = self.apply(&Fact::Noticed { instance, kind });
+        // Without its instance on record, or without a workspace, the fact changes nothing.
+        self.trial.attempt(attempt).leaves |= kind == NoticeKind::Interruption;
         let what = match kind {
             NoticeKind::Interruption => format!("attempt {attempt} is about to lose its instance"),
             NoticeKind::Rebalance => format!("attempt {attempt} is likely to lose its instance"),
@@ -243,6 +246,7 @@ impl Asker<'_> {
                 (Some(Fact::Finished { attempt }), format!("attempt {attempt} {why}"))
             }
             Some(Ending::Released { rollback }) => {
+                self.trial.attempt(attempt).leaves = true;
                 let why = match (rollback, stalled_seconds) {
                     // The note of the workspace names the checkpoint.
                     (Some(_), _) => "goes back one checkpoint",

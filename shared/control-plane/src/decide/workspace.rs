@@ -57,6 +57,10 @@ pub(super) fn located(view: &View, attempt: u32, instance: &str, zone: &str, con
     }
     let record = trial.attempt(attempt);
     (record.instance, record.zone) = (Some(instance.to_owned()), Some(zone.to_owned()));
+    if record.leaves {
+        let what = format!("attempt {attempt} leaves {instance} in {zone}");
+        return changed(sweep, Some(&held.record), trial, what, context);
+    }
     let place = Place { attempt, instance: instance.to_owned(), zone: zone.to_owned() };
     let calls = apply(&mut trial, plan, &Fact::Wanted(place), context);
     let summary = summary(held.record.workspace.as_ref(), &trial);

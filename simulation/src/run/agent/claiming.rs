@@ -1,7 +1,9 @@
 //! How a runner claims its trial.
 
-use spotsweep_attempt::{INTERRUPTED, REFUSED, waiting_pause};
-use spotsweep_protocol::claim::{Machine, Market, Reply, Request};
+use std::time::Duration;
+
+use spotsweep_attempt::{Claimed, Claiming, Denied, INTERRUPTED, REFUSED, access};
+use spotsweep_protocol::claim::{Grant, Machine, Market, Request};
 use spotsweep_protocol::stall::StallRule;
 use spotsweep_world::Defect;
 
@@ -9,51 +11,59 @@ use super::{Agent, Next};
 use crate::injected_bug::InjectedBug;
 use crate::run::Simulation;
 
+/// How long an attempt waits for its workspace (`SPOTSWEEP_WORKSPACE_SECONDS`).
+const WORKSPACE_LIMIT: Duration = Duration::from_secs(1800);
+
 impl Simulation {
     pub(super) fn claim(&mut self, agent: &mut Agent) -> Result<Next, String> {
         let machine = if agent.is_blind { Machine::default() } else { self.place(agent) };
-        let machine = Machine { defect: self.defect_seen(agent), task: self.task(agent), ..machine };
-        let reply = self.ask(agent, Request::Claim(machine));
-        Ok(match reply {
-            None => self.asks_again(agent)?,
-            Some(Reply::Waiting { retry_after_ms, .. }) => match self.taken_unasked(agent) {
-                Some(volume) => self.take(agent, volume, (StallRule::OFF, None))?,
-                None => {
-                    self.watch.waits += 1;
-                    Next::After(waiting_pause(retry_after_ms))
-                }
-            },
-            Some(Reply::Unavailable { .. })
-                if agent.is_blind && self.harness.cloud.injected_bug() == Some(InjectedBug::FailWithoutPlace) =>
-            {
-                self.fails(agent, REFUSED)?
+        let defect = self.defect_seen(agent);
+        let machine = Machine { defect: defect.clone(), task: self.task(agent), ..machine };
+        let Some(reply) = self.ask(agent, Request::Claim(machine)) else { return self.asks_again(agent) };
+        let waited = Duration::try_from(self.harness.now.duration_since(agent.started)).unwrap_or_default();
+        match (Claiming { defect, until: WORKSPACE_LIMIT }.answered(reply, waited), self.taken_unasked(agent)) {
+            (Claimed::Waits { .. }, Some(volume)) => self.take(agent, volume, (StallRule::OFF, None)),
+            (Claimed::Waits { pause, .. }, None) => {
+                self.watch.waits += 1;
+                Ok(Next::After(pause))
             }
-            Some(Reply::Unavailable { .. }) if self.defect_seen(agent).is_some() => {
+            (Claimed::Granted(grant), _) => self.granted(agent, *grant),
+            (Claimed::Denied(denied), _) => self.denied(agent, denied),
+        }
+    }
+
+    fn granted(&mut self, agent: &mut Agent, grant: Grant) -> Result<Next, String> {
+        let (stalls, restores) = (grant.stalls, grant.restores);
+        self.watch.granted(&agent.trial, grant.suggested.as_ref());
+        agent.gpus = grant.gpus.unwrap_or_default();
+        agent.rungs = grant.rungs.map(|plan| plan.steps).unwrap_or_default();
+        let volume = grant.workspace.ok_or("granted without its workspace")?.volume;
+        let Some(reply) = self.ask(agent, Request::Access) else { return self.asks_again(agent) };
+        match access(reply) {
+            Ok(_) => self.take(agent, volume, (stalls, restores)),
+            Err(denied) => self.denied(agent, denied),
+        }
+    }
+
+    /// The attempt does not get its trial.
+    pub(super) fn denied(&mut self, agent: &mut Agent, denied: Denied) -> Result<Next, String> {
+        let is_planted = self.harness.cloud.injected_bug() == Some(InjectedBug::FailWithoutPlace);
+        match denied {
+            Denied::Unavailable(_) if agent.is_blind && is_planted => self.fails(agent, (REFUSED, false)),
+            Denied::Unfit(_) => {
                 self.watch.left_unfit(&agent.instance);
-                self.fails(agent, INTERRUPTED)?
+                self.fails(agent, (INTERRUPTED, false))
             }
-            Some(Reply::Unavailable { reason }) => {
+            Denied::Unavailable(reason) => {
                 self.watch.sent_away(&agent.trial, &reason);
-                self.fails(agent, INTERRUPTED)?
+                self.fails(agent, (INTERRUPTED, false))
             }
-            Some(Reply::Granted(grant)) => {
-                let (stalls, restores) = (grant.stalls, grant.restores);
-                self.watch.granted(&agent.trial, grant.suggested.as_ref());
-                agent.gpus = grant.gpus.unwrap_or_default();
-                agent.rungs = grant.rungs.map(|plan| plan.steps).unwrap_or_default();
-                let volume = grant.workspace.ok_or("granted without its workspace")?.volume;
-                match self.ask(agent, Request::Access) {
-                    None => self.asks_again(agent)?,
-                    Some(Reply::Access(_)) => self.take(agent, volume, (stalls, restores))?,
-                    // A newer attempt has come in between.
-                    Some(_refused) => self.fails(agent, REFUSED)?,
-                }
+            Denied::TooLate(_) => self.fails(agent, (INTERRUPTED, true)),
+            Denied::Refused(_) => self.fails(agent, (REFUSED, false)),
+            Denied::Unfitting(reply) => {
+                Err(format!("{}: the answer to attempt {} is {reply:?}", agent.trial, agent.attempt))
             }
-            Some(Reply::Refused { .. }) => self.fails(agent, REFUSED)?,
-            Some(reply @ (Reply::Access(_) | Reply::Accepted {} | Reply::Stop { .. })) => {
-                return Err(format!("{}: attempt {} is told {reply:?}", agent.trial, agent.attempt));
-            }
-        })
+        }
     }
 
     /// What the metadata service tells.

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use spotsweep_attempt::{Action, Answer, Event, Stop, waiting_pause};
+use spotsweep_attempt::{Action, Answer, Event, Stop};
 use spotsweep_protocol::claim::{Outputs, Reply, Request, Rollback, Seal};
+use spotsweep_records::trial::Trial;
 use spotsweep_seal::{AtEnd, BadEnd, Sealer};
 
 use super::workspace::POINT;
@@ -39,7 +40,11 @@ impl Simulation {
     /// The runner begins with one of its last actions.
     pub(super) fn close(&mut self, agent: &mut Agent, action: Action) -> Next {
         let is_upload = matches!(action, Action::Collect { .. });
-        let takes = if is_upload && self.rng.strikes(self.chaos.slow_seals) { SLOW_UPLOAD } else { TAKES };
+        let takes = match &action {
+            Action::End { after, .. } => TAKES + *after,
+            _ if is_upload && self.rng.strikes(self.chaos.slow_seals) => SLOW_UPLOAD,
+            _other => TAKES,
+        };
         let done_at = self.harness.now + takes;
         agent.doing = Doing::Closing(action, done_at);
         agent.next_by(done_at)
@@ -61,7 +66,7 @@ impl Simulation {
                 Ok(answer) => Event::Answered(answer),
                 Err(pause) => return Ok(self.again_after(agent, action, pause)),
             },
-            Action::End(code) => match self.end(agent, *code) {
+            Action::End { code, .. } => match self.end(agent, *code) {
                 Ok(answer) => Event::Answered(answer),
                 Err(pause) => return Ok(self.again_after(agent, action, pause)),
             },
@@ -186,21 +191,33 @@ impl Simulation {
         let (error, stalled_seconds, rungs) = (None, agent.stalled_seconds(), agent.reached(step));
         let exit_code = i32::from(exit_code);
         let request = Request::End { sequence, exit_code, metrics, outputs, seconds, error, stalled_seconds, rungs };
-        let Some(reply) = self.ask(agent, request) else { return self.repeats(agent) };
-        match reply {
-            Reply::Waiting { retry_after_ms, .. } => {
-                agent.sequence -= 1;
-                Err(waiting_pause(retry_after_ms))
+        let Some(reply) = self.ask(agent, request) else {
+            let answer = self.repeats(agent);
+            if answer == Ok(None) {
+                self.ends_unanswered(agent);
             }
-            Reply::Unavailable { reason } if self.harness.cloud.injected_bug() != Some(InjectedBug::BlameTrial) => {
+            return answer;
+        };
+        let blames_trial = self.harness.cloud.injected_bug() == Some(InjectedBug::BlameTrial);
+        Ok(match Answer::to_end(reply) {
+            Ok(Answer::Unavailable(reason)) if !blames_trial => {
                 self.leaves_failing(agent);
-                Ok(Some(Answer::Unavailable(reason)))
+                Some(Answer::Unavailable(reason))
             }
-            reply @ Reply::Refused { .. } => Ok(Answer::of(reply).ok()),
+            Ok(answer @ (Answer::Refused(_) | Answer::Waiting { .. })) => Some(answer),
             _taken => {
                 self.ends_for_good(agent, has_trained);
-                Ok(Some(Answer::Accepted))
+                Some(Answer::Accepted)
             }
+        })
+    }
+
+    /// No answer has come to the end of a trial, which may have been taken all the same. Others may have trained since.
+    fn ends_unanswered(&mut self, agent: &Agent) {
+        let (_, trials) = self.harness.store.state();
+        let is_taken = |trial: &Trial| trial.of() == agent.trial && trial.end.is_some();
+        if trials.iter().any(is_taken) {
+            self.watch.failed_for_good(&agent.trial, None);
         }
     }
 

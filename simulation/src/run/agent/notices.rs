@@ -42,16 +42,10 @@ impl Simulation {
         Duration::try_from(at.duration_since(self.harness.now)).unwrap_or_default()
     }
 
-    /// Says that the instance is under notice. Where ECS has not said yet on which instance the attempt runs, that names
-    /// none.
+    /// Reports that the instance is under notice.
     fn warn(&mut self, agent: &mut Agent) {
-        let mut is_located = false;
-        self.harness.store.each_trial(|trial| {
-            let place = trial.attempts.get(&agent.attempt).and_then(|attempt| attempt.instance.as_ref());
-            is_located |= trial.index == agent.trial.index && place == Some(&agent.instance);
-        });
         let reply = self.ask(agent, Request::Notice { kind: NoticeKind::Interruption });
-        if matches!(reply, Some(Reply::Accepted {})) && is_located {
+        if matches!(reply, Some(Reply::Accepted {})) {
             self.watch.warned(&agent.trial, &agent.instance);
         }
     }

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use spotsweep_attempt::{Event, INTERRUPTED, REFUSED};
-use spotsweep_protocol::claim::{Found, Prefix, Reply, Request};
+use spotsweep_attempt::{Event, REFUSED, mounted};
+use spotsweep_protocol::claim::{Found, Prefix, Request};
 use spotsweep_protocol::stall::StallRule;
 use spotsweep_seal::disk::Disk;
 use spotsweep_seal::{AtEnd, QUIET, Sealer};
@@ -83,7 +83,7 @@ impl Simulation {
         let (Ok(before), Ok(resumed)) = (before, resumed) else {
             let what = format!("attempt {attempt} takes what it does not have");
             self.watch.is_wrong(Seen::Versioned, what);
-            return self.fails(agent, REFUSED);
+            return self.fails(agent, (REFUSED, false));
         };
         let (mut sealer, found) = resumed.map_err(|error| format!("the workspace cannot be judged: {error}"))?;
         if restores.is_some() {
@@ -104,13 +104,10 @@ impl Simulation {
     pub(super) fn mount(&mut self, agent: &mut Agent, volume: &str, found: Found) -> Result<Next, String> {
         let seconds = self.harness.now.duration_since(agent.started).as_secs_f64();
         self.watch.verify(&agent.trial, volume);
-        match self.ask(agent, Request::Mounted { volume: volume.to_owned(), found, seconds }) {
+        match self.ask(agent, Request::Mounted { volume: volume.to_owned(), found, seconds }).map(mounted) {
             None => self.asks_again(agent),
-            Some(Reply::Accepted {}) => self.on(agent, Event::Prepared { has_workspace: true }),
-            Some(reply) => {
-                let is_gone = matches!(reply, Reply::Unavailable { .. });
-                self.fails(agent, if is_gone { INTERRUPTED } else { REFUSED })
-            }
+            Some(Ok(())) => self.on(agent, Event::Prepared { has_workspace: true }),
+            Some(Err(denied)) => self.denied(agent, denied),
         }
     }
 
