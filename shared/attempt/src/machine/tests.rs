@@ -51,228 +51,58 @@ fn prepared() -> Event {
     Event::Prepared { has_workspace: true }
 }
 
-fn collected() -> Event {
-    Event::Collected { is_whole: true }
+/// An event by its name in order.txt.
+fn event(name: &str) -> Event {
+    let stop = || Answer::Stop("behind".to_owned());
+    let waiting = || Answer::Waiting { reason: "others".to_owned(), pause: secs(5) };
+    match name {
+        "prepared" => prepared(),
+        "prepared-without-workspace" => Event::Prepared { has_workspace: false },
+        "failed-for-good" => Event::Failed { is_left: false },
+        "failed-for-now" => Event::Failed { is_left: true },
+        "notice" => notice(),
+        "SIGTERM" => Event::Signalled(Signal::TERM),
+        "fenced" => fenced(),
+        "stopped-early" => Event::StoppedEarly("behind".to_owned()),
+        "stalled" => Event::Stalled { seconds: 600, is_last: false },
+        "goes-back" => Event::Judged { goes_back: true },
+        "not-to-blame" => Event::Judged { goes_back: false },
+        "collected" => Event::Collected { is_whole: true },
+        "sealed" => Event::Sealed,
+        "unmounted" => Event::Unmounted,
+        "accepted" => Event::Answered(Some(Answer::Accepted)),
+        "stop" => Event::Answered(Some(stop())),
+        "waiting" => Event::Answered(Some(waiting())),
+        "no-answer" => Event::Answered(None),
+        "time-over" => Event::TimeOver,
+        other => {
+            let (how, code) = other.rsplit_once('-').expect("a name and an exit code");
+            ended(code.parse().expect("an exit code"), how == "ended")
+        }
+    }
 }
 
-fn accepted() -> Event {
-    Event::Answered(Some(Answer::Accepted))
-}
-
-/// The actions that follow from events, each after so many seconds.
-fn actions(events: Vec<(u64, Event)>) -> String {
+/// The cases of order.txt, with the actions that the machine decides on.
+fn played(cases: &str) -> String {
     let mut machine = Machine::new(TERMS);
-    let mut words = vec![word(&machine.begin(None))];
-    words.extend(events.into_iter().filter_map(|(at, event)| machine.on(event, secs(at))).map(|action| word(&action)));
-    words.join(" ")
+    let mut play = |line: &str| match &line.split_whitespace().collect::<Vec<_>>()[..] {
+        [at, name, _action] if at.parse::<u64>().is_ok() => {
+            let action = machine.on(event(name), secs(at.parse().expect("seconds")));
+            format!("{at:<6}{name:<28}{}", action.as_ref().map_or("-", word))
+        }
+        _ => {
+            machine = Machine::new(TERMS);
+            machine.begin(None);
+            line.to_owned()
+        }
+    };
+    cases.lines().map(|line| play(line) + "\n").collect()
 }
 
 #[test]
-fn an_attempt_seals_before_it_unmounts_and_unmounts_before_it_tells() {
-    let term = || Event::Signalled(Signal::TERM);
-    let stall = Event::Stalled { seconds: 600, is_last: false };
-    let early = || Event::StoppedEarly("behind".to_owned());
-    let judged = |goes_back| Event::Judged { goes_back };
-    let cases: Vec<(&str, Vec<(u64, Event)>, &str)> = vec![
-        (
-            "a success",
-            vec![(9, prepared()), (99, ended(0, true)), (100, collected()), (101, Event::Unmounted), (102, accepted())],
-            "prepare train collect unmount end exit",
-        ),
-        (
-            "a failure",
-            vec![
-                (9, prepared()),
-                (99, ended(1, true)),
-                (99, judged(false)),
-                (100, collected()),
-                (101, Event::Sealed),
-                (102, Event::Unmounted),
-                (103, accepted()),
-            ],
-            "prepare train judge collect seal unmount end exit",
-        ),
-        (
-            "a failure on its checkpoint",
-            vec![
-                (9, prepared()),
-                (99, ended(1, true)),
-                (99, judged(true)),
-                (100, Event::Sealed),
-                (101, Event::Unmounted),
-                (102, accepted()),
-            ],
-            "prepare train judge seal unmount release left",
-        ),
-        (
-            "a notice",
-            vec![
-                (9, prepared()),
-                (50, notice()),
-                (60, ended(143, false)),
-                (61, Event::Sealed),
-                (62, Event::Unmounted),
-                (63, accepted()),
-            ],
-            "prepare train stop seal unmount release left",
-        ),
-        (
-            "a notice before the command",
-            vec![(9, notice()), (10, Event::Unmounted), (11, accepted())],
-            "prepare unmount release await",
-        ),
-        (
-            "a signal before the command",
-            vec![(9, term()), (10, Event::Unmounted), (11, accepted())],
-            "prepare unmount release left",
-        ),
-        (
-            "a notice and a signal before the command",
-            vec![(9, notice()), (10, term()), (11, Event::Unmounted), (12, accepted())],
-            "prepare unmount release left",
-        ),
-        (
-            "no time to seal",
-            vec![
-                (9, prepared()),
-                (50, notice()),
-                (160, ended(143, false)),
-                (170, Event::TimeOver),
-                (172, Event::TimeOver),
-            ],
-            "prepare train stop seal release left",
-        ),
-        (
-            "fenced while it saves",
-            vec![
-                (9, prepared()),
-                (50, notice()),
-                (55, fenced()),
-                (60, ended(143, false)),
-                (61, Event::Sealed),
-                (62, Event::Unmounted),
-            ],
-            "prepare train stop hurry seal unmount refused",
-        ),
-        (
-            "fenced while it uploads",
-            vec![(9, prepared()), (99, ended(0, true)), (100, fenced()), (101, Event::Sealed), (102, Event::Unmounted)],
-            "prepare train collect seal unmount refused",
-        ),
-        ("fenced before the command", vec![(9, fenced()), (10, Event::Unmounted)], "prepare unmount refused"),
-        (
-            "a notice while it uploads a success",
-            vec![
-                (9, prepared()),
-                (99, ended(0, true)),
-                (100, notice()),
-                (208, Event::TimeOver),
-                (209, Event::Sealed),
-                (210, Event::Unmounted),
-                (211, accepted()),
-            ],
-            "prepare train collect seal unmount release left",
-        ),
-        (
-            "the timeout while it uploads a success",
-            vec![
-                (9, prepared()),
-                (890, ended(0, true)),
-                (895, term()),
-                (920, Event::TimeOver),
-                (921, Event::Sealed),
-                (922, Event::Unmounted),
-                (923, accepted()),
-            ],
-            "prepare train collect seal unmount end exit",
-        ),
-        (
-            "a stall, a notice and a signal",
-            vec![(9, prepared()), (50, stall), (55, notice()), (60, term()), (61, early()), (62, ended(143, false))],
-            "prepare train stop hurry hurry seal",
-        ),
-        (
-            "stopped early, then a notice",
-            vec![
-                (9, prepared()),
-                (50, early()),
-                (51, notice()),
-                (60, ended(143, false)),
-                (61, collected()),
-                (62, Event::Unmounted),
-                (63, accepted()),
-            ],
-            "prepare train stop hurry collect unmount end exit",
-        ),
-        (
-            "the trial is stopped early meanwhile",
-            vec![
-                (9, prepared()),
-                (50, notice()),
-                (60, ended(143, false)),
-                (61, Event::Sealed),
-                (62, Event::Unmounted),
-                (63, Event::Answered(Some(Answer::Stop(String::new())))),
-            ],
-            "prepare train stop seal unmount release exit",
-        ),
-        (
-            "no answer",
-            vec![
-                (9, prepared()),
-                (50, term()),
-                (60, ended(143, false)),
-                (61, Event::Sealed),
-                (62, Event::Unmounted),
-                (80, Event::TimeOver),
-            ],
-            "prepare train stop seal unmount release left",
-        ),
-        (
-            "no answer to a failure before the container is killed",
-            vec![
-                (9, prepared()),
-                (10, ended(1, true)),
-                (10, judged(false)),
-                (11, term()),
-                (12, collected()),
-                (13, Event::Sealed),
-                (14, Event::Unmounted),
-                (40, Event::TimeOver),
-            ],
-            "prepare train judge collect seal unmount end left",
-        ),
-        (
-            "no workspace",
-            vec![
-                (9, Event::Prepared { has_workspace: false }),
-                (50, notice()),
-                (60, term()),
-                (70, ended(143, false)),
-                (71, collected()),
-                (72, accepted()),
-            ],
-            "prepare train stop collect release left",
-        ),
-        (
-            "the runner fails for good",
-            vec![(9, Event::Failed { is_left: false }), (10, Event::Unmounted)],
-            "prepare unmount failed",
-        ),
-        (
-            "the workspace does not come",
-            vec![(1800, Event::Failed { is_left: true }), (1801, Event::Unmounted), (1802, accepted())],
-            "prepare unmount release failed",
-        ),
-        (
-            "what comes late",
-            vec![(9, prepared()), (10, Event::Unmounted), (11, accepted()), (12, Event::Sealed)],
-            "prepare train",
-        ),
-    ];
-    for (what, events, expected) in cases {
-        assert_eq!(actions(events), expected, "{what}");
-    }
+fn an_attempt_seals_before_it_unmounts_and_unmounts_before_it_reports() {
+    let cases = include_str!("order.txt");
+    assert_eq!(played(cases), cases);
 }
 
 /// A machine whose command is asked to stop, with the times that it is given.
