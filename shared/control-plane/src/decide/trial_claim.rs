@@ -196,9 +196,10 @@ impl Asker<'_> {
     fn receives_notice(mut self, kind: NoticeKind) -> Decision {
         let attempt = self.request.attempt;
         let instance = self.held.and_then(|trial| trial.attempts.get(&attempt)?.instance.clone()).unwrap_or_default();
-        let calls = self.apply(&Fact::Noticed { instance, kind });
-        // Without its instance on record, or without a workspace, the fact changes nothing.
-        self.trial.attempt(attempt).leaves |= kind == NoticeKind::Interruption;
+        let calls = self.apply(&Fact::Noticed { instance: instance.clone(), kind });
+        // A trial without a workspace, or an attempt without its instance on record, has kept nothing of the fact.
+        let is_kept = self.trial.workspace.as_ref().is_some_and(|held| held.under_notice.contains_key(&instance));
+        self.trial.attempt(attempt).leaves |= kind == NoticeKind::Interruption && !is_kept;
         let what = match kind {
             NoticeKind::Interruption => format!("attempt {attempt} is about to lose its instance"),
             NoticeKind::Rebalance => format!("attempt {attempt} is likely to lose its instance"),

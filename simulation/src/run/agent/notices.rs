@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use rustix::process::Signal;
 use spotsweep_attempt::{Event, INTERRUPTED};
 use spotsweep_protocol::claim::{NoticeKind, Reply, Request};
+use spotsweep_records::trial::Trial;
 use spotsweep_world::AttemptKey;
 
 use super::{Agent, Doing, IMDS_POLL, Next, TERMS};
@@ -42,10 +43,12 @@ impl Simulation {
         Duration::try_from(at.duration_since(self.harness.now)).unwrap_or_default()
     }
 
-    /// Reports that the instance is under notice.
+    /// Reports that the instance is under notice. An attempt that has not claimed the trial has no part in it.
     fn warn(&mut self, agent: &mut Agent) {
         let reply = self.ask(agent, Request::Notice { kind: NoticeKind::Interruption });
-        if matches!(reply, Some(Reply::Accepted {})) {
+        let (_, trials) = self.harness.store.state();
+        let has_claimed = |trial: &Trial| trial.of() == agent.trial && trial.claimed_by == Some(agent.attempt);
+        if matches!(reply, Some(Reply::Accepted {})) && trials.iter().any(has_claimed) {
             self.watch.warned(&agent.trial, &agent.instance);
         }
     }
