@@ -317,11 +317,12 @@ impl Simulation {
     fn again(&mut self, agent: &mut Agent) -> Option<Duration> {
         let at = Duration::try_from(self.harness.now.duration_since(agent.started)).unwrap_or_default();
         let since = *agent.unanswered_since.get_or_insert(self.harness.now);
-        if self.harness.now - PATIENCE > since {
+        let is_planted = self.harness.cloud.injected_bug() == Some(InjectedBug::AskForever);
+        let pause = agent.patience.failed(at).or(is_planted.then_some(Duration::from_secs(30)));
+        if pause.is_some() && self.harness.now - PATIENCE > since {
             self.watch.is_wrong(Seen::Insistent, format!("{}: not answered since {since}, and asks on", agent.trial));
         }
-        let is_planted = self.harness.cloud.injected_bug() == Some(InjectedBug::AskForever);
-        agent.patience.failed(at).or(is_planted.then_some(Duration::from_secs(30)))
+        pause
     }
 
     /// The same for a request before the command starts.
