@@ -88,7 +88,7 @@ impl Outside {
             };
             match self.machine.on(event, self.began.elapsed()) {
                 Some(Action::Stop(stop)) => self.order(Order { stop, ends: None }),
-                Some(Action::Hurry(grace)) => {
+                Some(Action::Shorten(grace)) => {
                     let stop = self.machine.stop().cloned();
                     stop.into_iter().for_each(|stop| self.order(Order { stop, ends: Some(Instant::now() + grace) }));
                 }
@@ -190,7 +190,7 @@ impl<'a> Attempt<'a> {
                 outside.until_next("the instance is still there", std::future::pending()).await
             }
             // Neither comes here: both are orders to the command, or the end.
-            Action::Stop(_) | Action::Hurry(_) | Action::Exit(_) => action,
+            Action::Stop(_) | Action::Shorten(_) | Action::Exit(_) => action,
         }
     }
 

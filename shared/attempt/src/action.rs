@@ -81,7 +81,7 @@ pub enum Action {
     /// The command that runs is to stop.
     Stop(Stop),
     /// The command that is to stop has this much time from now on, if it has not less.
-    Hurry(Duration),
+    Shorten(Duration),
     /// The command has failed by itself: look whether that is because of what it was given.
     Judge,
     /// Upload what the command leaves.

@@ -1,11 +1,11 @@
 //! One attempt at a trial: what is done next, whatever happens when.
 //!
-//! At most one [`Action`] is under way. The end of it is an [`Event`], and so is what comes from outside: a notice, a
-//! signal, the answer to a report. An event from outside leaves the action less time, or another action takes its
-//! place; what was under way is dropped then.
+//! At most one [`Action`] is in progress. Its end is an [`Event`], and so is what comes from outside: a notice, a signal,
+//! the answer to a report. An event from outside leaves the action less time, or another action replaces it. The replaced
+//! action is dropped.
 //!
-//! The order is: prepare, train, upload what a trial leaves that ends, seal, unmount, and only then report the end or the
-//! release. Until the workspace is unmounted the control plane must not take it for free.
+//! The order is: prepare, train, upload the outputs if the trial ends, seal, unmount, and report the end or the release
+//! last. The control plane takes a reported workspace for free, so it has to be unmounted by then.
 
 use std::time::Duration;
 
@@ -15,38 +15,38 @@ use crate::action::{Action, Event, Exit};
 use crate::answer::Answer;
 use crate::conclusion::{Cause, Conclusion, conclusion};
 use crate::exit::{UPLOAD, of_command};
-use crate::stop::{Stop, Terms, UNHURRIED, closing, last_word};
+use crate::stop::{Stop, Terms, WITHOUT_DEADLINE, closing, last_request_until};
 
 /// How long after its announced end an instance may still be there: EC2 promises no time (EC2 user guide, "Spot
 /// Instance interruption notices").
 const STILL_THERE: Duration = Duration::from_secs(300);
 
-/// A workspace that is mounted: what has none can neither seal nor unmount.
+/// A mounted workspace. Without one there is nothing to seal.
 #[derive(Debug, Clone)]
 struct Mounted;
 
-/// What is under way.
+/// What the attempt is doing.
 #[derive(Debug, Clone)]
 enum Phase {
     Preparing,
     Training(Option<Mounted>),
     Judging(u8, Option<Mounted>),
-    Collecting(Way, Option<Mounted>),
-    Sealing(Way, Mounted),
-    Unmounting(Way),
-    Telling(Way),
+    Collecting(Ending, Option<Mounted>),
+    Sealing(Ending, Mounted),
+    Unmounting(Ending),
+    Reporting(Ending),
     AwaitingEnd,
     Over,
 }
 
-/// What becomes of the trial.
+/// How the attempt ends its part in the trial.
 #[derive(Debug, Clone)]
-enum Way {
-    /// It is another attempt's. What is saved stays on the workspace.
+enum Ending {
+    /// The trial is another attempt's. What is saved stays on the workspace.
     Refuse(StopReason),
-    /// The next attempt goes on with it.
+    /// The next attempt continues the trial.
     Leave(Option<Cause>),
-    /// It ends.
+    /// The trial ends.
     End {
         /// The job's exit code.
         code: u8,
@@ -116,12 +116,12 @@ impl Machine {
             Event::Noticed { left, why } => {
                 let stop = Stop::noticed(why, left, &self.terms, at);
                 self.notice = Some(stop.deadline);
-                self.press(stop, true, at)
+                self.ends_by(stop, true, at)
             }
             Event::Signalled(signal) => {
                 self.is_signalled = true;
                 let stop = Stop::after_signal(signal, &self.terms, at);
-                self.press(stop, false, at)
+                self.ends_by(stop, false, at)
             }
             Event::Fenced(reason) => self.fenced(reason, at),
             Event::StoppedEarly(why) => self.stops_by_itself(Cause::StoppedEarly(why), at),
@@ -131,14 +131,14 @@ impl Machine {
     }
 
     /// The container or the instance is about to end.
-    fn press(&mut self, stop: Stop, is_notice: bool, at: Duration) -> Option<Action> {
+    fn ends_by(&mut self, stop: Stop, is_notice: bool, at: Duration) -> Option<Action> {
         if self.outside.as_ref().is_none_or(|(end, _)| stop.deadline < *end) {
             self.outside = Some((stop.deadline, stop.cause.clone()));
         }
         match &mut self.phase {
             Phase::Preparing => {
                 self.deadline = stop.deadline;
-                Some(self.unmount(Way::GiveUp { cause: Some(stop.cause), is_left: true }))
+                Some(self.unmount(Ending::GiveUp { cause: Some(stop.cause), is_left: true }))
             }
             // It has nothing to save anything on, and may as well use the time that it has.
             Phase::Training(None) if is_notice => None,
@@ -146,7 +146,7 @@ impl Machine {
                 None => Some(Action::Stop(self.stop.insert(stop).clone())),
                 Some(under_way) => {
                     under_way.join(&stop);
-                    Some(Action::Hurry(stop.grace))
+                    Some(Action::Shorten(stop.grace))
                 }
             },
             Phase::Judging(..) => {
@@ -161,9 +161,9 @@ impl Machine {
             }
             Phase::AwaitingEnd if is_notice => None,
             Phase::AwaitingEnd => Some(self.exit(Exit::Left(Some(stop.cause)))),
-            Phase::Sealing(..) | Phase::Unmounting(_) | Phase::Telling(_) => {
+            Phase::Sealing(..) | Phase::Unmounting(_) | Phase::Reporting(_) => {
                 self.deadline = self.deadline.min(stop.deadline);
-                let end = last_word(stop.deadline, at);
+                let end = last_request_until(stop.deadline, at);
                 self.until = Some(self.until.map_or(end, |until| until.min(end)));
                 None
             }
@@ -181,11 +181,11 @@ impl Machine {
         match std::mem::replace(&mut self.phase, Phase::Over) {
             Phase::Preparing => {
                 self.deadline = self.closing_by(at);
-                Some(self.unmount(Way::Refuse(reason)))
+                Some(self.unmount(Ending::Refuse(reason)))
             }
             Phase::Collecting(_, mounted) => {
                 self.deadline = self.closing_by(at);
-                Some(self.close(Way::Refuse(reason), mounted, at))
+                Some(self.close(Ending::Refuse(reason), mounted, at))
             }
             phase @ Phase::Training(_) => {
                 self.phase = phase;
@@ -194,7 +194,7 @@ impl Machine {
                     None => Some(Action::Stop(self.stop.insert(stop).clone())),
                     Some(under_way) => {
                         under_way.join(&stop);
-                        Some(Action::Hurry(stop.grace))
+                        Some(Action::Shorten(stop.grace))
                     }
                 }
             }
@@ -215,17 +215,17 @@ impl Machine {
             }
             (Phase::Preparing | Phase::Training(_), Event::Failed { is_left }) => {
                 self.deadline = self.closing_by(at);
-                self.unmount(Way::GiveUp { cause: None, is_left })
+                self.unmount(Ending::GiveUp { cause: None, is_left })
             }
             (_, Event::Failed { .. }) => self.exit(Exit::Failed),
             (Phase::Training(mounted), Event::CommandEnded { code, is_finished, is_by_itself }) => {
                 self.command_ended((code, is_finished, is_by_itself), mounted, at)
             }
             (Phase::Judging(_, mounted), Event::Judged { goes_back: true }) => {
-                self.close_or_collect(Way::Leave(None), mounted, at)
+                self.close_or_collect(Ending::Leave(None), mounted, at)
             }
             (Phase::Judging(code, mounted), Event::Judged { goes_back: false }) => {
-                self.collect(Way::End { code, has_succeeded: false }, mounted, at)
+                self.collect(Ending::End { code, has_succeeded: false }, mounted, at)
             }
             (Phase::Collecting(way, mounted), Event::Collected { is_whole }) => {
                 self.collected(way, is_whole, mounted, at)
@@ -234,17 +234,17 @@ impl Machine {
             (Phase::Sealing(way, Mounted), Event::Sealed) => self.unmount(way),
             // What the kernel has not written out by then is lost.
             (Phase::Sealing(way, Mounted), Event::TimeOver)
-            | (Phase::Unmounting(way), Event::Unmounted | Event::TimeOver) => self.tell(way, at),
+            | (Phase::Unmounting(way), Event::Unmounted | Event::TimeOver) => self.report(way, at),
             (
-                Phase::Telling(Way::End { code, has_succeeded }),
+                Phase::Reporting(Ending::End { code, has_succeeded }),
                 Event::Answered(Some(Answer::Waiting { pause, .. })),
             ) => {
                 self.is_doubted = true;
-                self.phase = Phase::Telling(Way::End { code, has_succeeded });
+                self.phase = Phase::Reporting(Ending::End { code, has_succeeded });
                 Action::End { code, after: pause }
             }
-            (Phase::Telling(way), Event::Answered(answer)) => self.told(way, answer),
-            (Phase::Telling(way), Event::TimeOver) => self.told(way, None),
+            (Phase::Reporting(way), Event::Answered(answer)) => self.answered(way, answer),
+            (Phase::Reporting(way), Event::TimeOver) => self.answered(way, None),
             (Phase::AwaitingEnd, Event::TimeOver) => {
                 let why = "EC2 has not taken the instance at the announced time".to_owned();
                 self.exit(Exit::Left(Some(Cause::Interrupted(why))))
@@ -265,14 +265,14 @@ impl Machine {
         let cause = self.stop.as_ref().map(|stop| stop.cause.clone());
         let by_itself = of_command(code);
         match (conclusion(code, is_finished, cause.as_ref()), cause) {
-            (Conclusion::Refuse, Some(Cause::Fenced(reason))) => self.close(Way::Refuse(reason), mounted, at),
-            (Conclusion::Leave, Some(cause)) => self.close_or_collect(Way::Leave(Some(cause)), mounted, at),
-            (Conclusion::End(code), _) => self.collect(Way::End { code, has_succeeded: false }, mounted, at),
+            (Conclusion::Refuse, Some(Cause::Fenced(reason))) => self.close(Ending::Refuse(reason), mounted, at),
+            (Conclusion::Leave, Some(cause)) => self.close_or_collect(Ending::Leave(Some(cause)), mounted, at),
+            (Conclusion::End(code), _) => self.collect(Ending::End { code, has_succeeded: false }, mounted, at),
             (Conclusion::Succeed, _) => {
                 self.stop = None;
-                self.collect(Way::End { code: 0, has_succeeded: true }, mounted, at)
+                self.collect(Ending::End { code: 0, has_succeeded: true }, mounted, at)
             }
-            _by_itself if by_itself == 0 => self.collect(Way::End { code: 0, has_succeeded: true }, mounted, at),
+            _by_itself if by_itself == 0 => self.collect(Ending::End { code: 0, has_succeeded: true }, mounted, at),
             _by_itself => {
                 self.phase = Phase::Judging(by_itself, mounted);
                 Action::Judge
@@ -282,12 +282,12 @@ impl Machine {
 
     /// By when a workspace is closed whose closing begins now.
     fn closing_by(&self, at: Duration) -> Duration {
-        let own = self.stop.as_ref().map_or(at + UNHURRIED, |stop| stop.deadline);
+        let own = self.stop.as_ref().map_or(at + WITHOUT_DEADLINE, |stop| stop.deadline);
         self.outside.as_ref().map_or(own, |(end, _)| own.min(*end))
     }
 
     /// Without a workspace the next attempt starts from nothing. What there is gets uploaded, for a person to look at.
-    fn close_or_collect(&mut self, way: Way, mounted: Option<Mounted>, at: Duration) -> Action {
+    fn close_or_collect(&mut self, way: Ending, mounted: Option<Mounted>, at: Duration) -> Action {
         if mounted.is_some() {
             return self.close(way, mounted, at);
         }
@@ -296,26 +296,26 @@ impl Machine {
         Action::Collect { has_succeeded: false }
     }
 
-    fn collect(&mut self, way: Way, mounted: Option<Mounted>, at: Duration) -> Action {
-        let has_succeeded = matches!(way, Way::End { has_succeeded: true, .. });
+    fn collect(&mut self, way: Ending, mounted: Option<Mounted>, at: Duration) -> Action {
+        let has_succeeded = matches!(way, Ending::End { has_succeeded: true, .. });
         self.phase = Phase::Collecting(way, mounted);
         let end = |end: Duration| end.saturating_sub(closing(end.saturating_sub(at)));
         self.until = self.outside.as_ref().map(|(outside, _)| end(*outside));
         Action::Collect { has_succeeded }
     }
 
-    fn collected(&mut self, way: Way, is_whole: bool, mounted: Option<Mounted>, at: Duration) -> Action {
+    fn collected(&mut self, way: Ending, is_whole: bool, mounted: Option<Mounted>, at: Duration) -> Action {
         self.deadline = match &way {
-            Way::Leave(_) => self.deadline,
+            Ending::Leave(_) => self.deadline,
             // A stop that nothing outside asks for has no part in how long the upload takes.
-            Way::End { .. } | Way::Refuse(_) | Way::GiveUp { .. } => {
-                self.outside.as_ref().map_or(at + UNHURRIED, |(end, _)| *end)
+            Ending::End { .. } | Ending::Refuse(_) | Ending::GiveUp { .. } => {
+                self.outside.as_ref().map_or(at + WITHOUT_DEADLINE, |(end, _)| *end)
             }
         };
         match way {
             // The command's own failure says more than what it did to the outputs.
-            Way::End { code: 0, .. } if !is_whole => {
-                self.close(Way::End { code: UPLOAD, has_succeeded: false }, mounted, at)
+            Ending::End { code: 0, .. } if !is_whole => {
+                self.close(Ending::End { code: UPLOAD, has_succeeded: false }, mounted, at)
             }
             way => self.close(way, mounted, at),
         }
@@ -323,67 +323,67 @@ impl Machine {
 
     /// The time for the upload is over. A model that is not collected is not a success: the next attempt resumes at its
     /// end, and uploads it.
-    fn not_collected(&mut self, way: Way, mounted: Option<Mounted>, at: Duration) -> Action {
+    fn not_collected(&mut self, way: Ending, mounted: Option<Mounted>, at: Duration) -> Action {
         match (way, self.interruption()) {
-            (Way::End { has_succeeded: true, .. }, Some(cause)) => {
+            (Ending::End { has_succeeded: true, .. }, Some(cause)) => {
                 self.deadline = self.closing_by(at);
-                self.close(Way::Leave(Some(cause)), mounted, at)
+                self.close(Ending::Leave(Some(cause)), mounted, at)
             }
             (way, _) => self.collected(way, false, mounted, at),
         }
     }
 
     /// Seals what may be gone on from, and unmounts.
-    fn close(&mut self, way: Way, mounted: Option<Mounted>, at: Duration) -> Action {
-        let Some(mounted) = mounted else { return self.tell(way, at) };
-        if matches!(way, Way::End { code: 0, .. }) {
+    fn close(&mut self, way: Ending, mounted: Option<Mounted>, at: Duration) -> Action {
+        let Some(mounted) = mounted else { return self.report(way, at) };
+        if matches!(way, Ending::End { code: 0, .. }) {
             return self.unmount(way);
         }
         // Half of what is left is for reading; the rest is for unmounting, and for what goes slowly.
         let reading_until = at + self.deadline.saturating_sub(at) / 2;
-        let is_left = matches!(way, Way::Leave(_));
+        let is_left = matches!(way, Ending::Leave(_));
         self.phase = Phase::Sealing(way, mounted);
         self.until = Some(self.deadline);
         Action::Seal { reading_until, is_left }
     }
 
-    fn unmount(&mut self, way: Way) -> Action {
+    fn unmount(&mut self, way: Ending) -> Action {
         self.phase = Phase::Unmounting(way);
         self.until = Some(self.deadline);
         Action::Unmount
     }
 
-    fn tell(&mut self, way: Way, at: Duration) -> Action {
+    fn report(&mut self, way: Ending, at: Duration) -> Action {
         let (action, until) = match &way {
-            Way::Refuse(reason) => return self.exit(Exit::Refused(reason.clone())),
-            Way::GiveUp { is_left: false, .. } if self.waits_for_the_end() => return self.await_end(),
-            Way::GiveUp { is_left: false, .. } => return self.exit(Exit::Failed),
-            Way::GiveUp { .. } | Way::Leave(_) => (Action::Release, Some(last_word(self.deadline, at))),
-            Way::End { code, .. } => (
+            Ending::Refuse(reason) => return self.exit(Exit::Refused(reason.clone())),
+            Ending::GiveUp { is_left: false, .. } if self.waits_for_the_end() => return self.await_end(),
+            Ending::GiveUp { is_left: false, .. } => return self.exit(Exit::Failed),
+            Ending::GiveUp { .. } | Ending::Leave(_) => (Action::Release, Some(last_request_until(self.deadline, at))),
+            Ending::End { code, .. } => (
                 Action::End { code: *code, after: Duration::ZERO },
-                self.outside.as_ref().map(|(end, _)| last_word(*end, at)),
+                self.outside.as_ref().map(|(end, _)| last_request_until(*end, at)),
             ),
         };
-        self.phase = Phase::Telling(way);
+        self.phase = Phase::Reporting(way);
         self.until = until;
         action
     }
 
-    fn told(&mut self, way: Way, answer: Option<Answer>) -> Action {
+    fn answered(&mut self, way: Ending, answer: Option<Answer>) -> Action {
         let exit = match (way, answer) {
             // No further attempt is to start.
-            (Way::Leave(_) | Way::GiveUp { .. }, Some(Answer::Stop(_))) => Exit::Code(0),
-            (Way::GiveUp { .. }, _) if self.waits_for_the_end() => return self.await_end(),
-            (Way::GiveUp { cause: None, .. }, _) => Exit::Failed,
-            (Way::GiveUp { cause, .. } | Way::Leave(cause), _) => Exit::Left(cause),
+            (Ending::Leave(_) | Ending::GiveUp { .. }, Some(Answer::Stop(_))) => Exit::Code(0),
+            (Ending::GiveUp { .. }, _) if self.waits_for_the_end() => return self.await_end(),
+            (Ending::GiveUp { cause: None, .. }, _) => Exit::Failed,
+            (Ending::GiveUp { cause, .. } | Ending::Leave(cause), _) => Exit::Left(cause),
             // Another runner has the trial, and the record has what that one reports.
-            (Way::End { .. } | Way::Refuse(_), Some(Answer::Refused(reason))) => Exit::Refused(reason),
-            (Way::End { .. }, Some(Answer::Unavailable(reason))) => Exit::Unfit(reason),
+            (Ending::End { .. } | Ending::Refuse(_), Some(Answer::Refused(reason))) => Exit::Refused(reason),
+            (Ending::End { .. }, Some(Answer::Unavailable(reason))) => Exit::Unfit(reason),
             // It is in doubt why the command has failed: the next attempt goes on.
-            (Way::End { code: 1.., .. }, None) if self.doubt().is_some() => Exit::Left(self.doubt()),
+            (Ending::End { code: 1.., .. }, None) if self.doubt().is_some() => Exit::Left(self.doubt()),
             // Batch's own event has the exit code all the same.
-            (Way::End { code, .. }, _) => Exit::Code(code),
-            (Way::Refuse(reason), _) => Exit::Refused(reason),
+            (Ending::End { code, .. }, _) => Exit::Code(code),
+            (Ending::Refuse(reason), _) => Exit::Refused(reason),
         };
         self.exit(exit)
     }

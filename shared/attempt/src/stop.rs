@@ -11,8 +11,8 @@ use crate::conclusion::Cause;
 /// else is said.
 const BY_ITSELF: Duration = Duration::from_secs(30);
 const GRACE_BY_ITSELF: Duration = Duration::from_secs(20);
-/// How much longer the end of an attempt may take where nothing presses.
-pub(crate) const UNHURRIED: Duration = Duration::from_secs(60);
+/// How much longer the end of an attempt may take without a deadline from outside.
+pub(crate) const WITHOUT_DEADLINE: Duration = Duration::from_secs(60);
 /// The most that a seal may take before the command gets a signal of which nothing was announced.
 const SEALING_FIRST: Duration = Duration::from_secs(5);
 /// Batch counts an attempt's time from the start of its container, which is a moment before the runner's.
@@ -24,7 +24,7 @@ const CLOSING: Duration = Duration::from_secs(12);
 
 /// The report that the trial is free is worth this much time even when none is left: without it, the next attempt waits
 /// until Batch reports that the instance is gone.
-const LAST_WORD: Duration = Duration::from_secs(2);
+const LAST_REQUEST: Duration = Duration::from_secs(2);
 
 /// How long before its container is killed the runner exits: AWS Batch would take the code of a killed one for the
 /// trial's own failure.
@@ -59,11 +59,11 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// The answer to a report, or a stall: nothing presses. The command has the configured grace, and as much as usual
+    /// The answer to a report, or a stall: there is no deadline from outside. The command has the configured grace, and as much as usual
     /// comes after it.
     pub(crate) fn by_itself(cause: Cause, terms: &Terms, at: Duration) -> Self {
         let grace = terms.grace.unwrap_or(GRACE_BY_ITSELF);
-        let more = if matches!(cause, Cause::Stalled { .. }) { UNHURRIED } else { Duration::ZERO };
+        let more = if matches!(cause, Cause::Stalled { .. }) { WITHOUT_DEADLINE } else { Duration::ZERO };
         let deadline = at + BY_ITSELF.max(grace * 4 / 3) + more;
         Self { cause, signal: terms.signal, grace, deadline, sealing_first: None }
     }
@@ -129,8 +129,8 @@ pub(crate) fn closing(left: Duration) -> Duration {
 }
 
 /// Until when a request is worth waiting for that is the last one.
-pub(crate) fn last_word(end: Duration, at: Duration) -> Duration {
-    end.saturating_sub(EXITING).max(at + LAST_WORD)
+pub(crate) fn last_request_until(end: Duration, at: Duration) -> Duration {
+    end.saturating_sub(EXITING).max(at + LAST_REQUEST)
 }
 
 #[cfg(test)]

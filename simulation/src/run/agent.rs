@@ -279,9 +279,9 @@ impl Simulation {
                 other => Err(format!("{}: a command starts at {other:?}", agent.trial)),
             },
             Action::Stop(stop) => self.begin_stop(agent, &stop),
-            Action::Hurry(grace) => {
+            Action::Shorten(grace) => {
                 if let Doing::Stopping(run, stopping) = &mut agent.doing {
-                    stopping.hurry(run.training.has_helper(), grace, self.harness.now);
+                    stopping.shorten(run.training.has_helper(), grace, self.harness.now);
                 }
                 Ok(Next::After(Duration::ZERO))
             }

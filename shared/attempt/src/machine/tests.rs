@@ -19,7 +19,7 @@ fn word(action: &Action) -> &'static str {
         Action::Prepare => "prepare",
         Action::Train => "train",
         Action::Stop(_) => "stop",
-        Action::Hurry(_) => "hurry",
+        Action::Shorten(_) => "shorten",
         Action::Judge => "judge",
         Action::Collect { .. } => "collect",
         Action::Seal { .. } => "seal",
@@ -114,7 +114,7 @@ fn stopping(events: Vec<(u64, Event)>) -> (Machine, Vec<Duration>) {
     for (at, event) in events {
         match machine.on(event, secs(at)) {
             Some(Action::Stop(stop)) => graces.push(secs(at) + stop.grace),
-            Some(Action::Hurry(grace)) => graces.push(secs(at) + grace),
+            Some(Action::Shorten(grace)) => graces.push(secs(at) + grace),
             other => panic!("{other:?}"),
         }
     }
@@ -136,7 +136,7 @@ fn what_comes_while_the_command_stops_leaves_it_less_time_and_not_more() {
 }
 
 #[test]
-fn each_action_has_an_end_where_something_presses() {
+fn each_action_has_a_deadline_once_the_container_or_the_instance_ends() {
     let mut machine = Machine::new(TERMS);
     machine.begin(None);
     machine.on(prepared(), secs(1));
@@ -153,7 +153,7 @@ fn each_action_has_an_end_where_something_presses() {
     machine.on(Event::Signalled(Signal::TERM), secs(131));
     assert_eq!(machine.until(), Some(secs(140)));
     machine.on(Event::TimeOver, secs(140));
-    assert_eq!(machine.until(), Some(secs(142)), "the last word");
+    assert_eq!(machine.until(), Some(secs(142)), "the last request");
     // Nothing is known of the end of an instance but what was announced.
     let mut machine = Machine::new(TERMS);
     assert_eq!(machine.begin(Some(secs(100))), Action::AwaitEnd);

@@ -46,7 +46,7 @@ impl Stopping {
     }
 
     /// From now on there is only so much time left.
-    pub(super) fn hurry(&mut self, has_helper: bool, grace: Duration, now: Timestamp) {
+    pub(super) fn shorten(&mut self, has_helper: bool, grace: Duration, now: Timestamp) {
         let elapsed = Duration::try_from(now.duration_since(self.since)).unwrap_or_default();
         self.grace = self.grace.min(elapsed + grace);
         self.decisions.shorten(self.grace);

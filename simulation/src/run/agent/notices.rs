@@ -95,7 +95,7 @@ impl Simulation {
             self.at(wait, Happening::Terminate { key: key.clone(), grace: TERMS.stop_after });
         }
         let event = Event::Noticed { left: self.until(at), why: "EC2 takes this instance".to_owned() };
-        self.press(key, agent, event, at)
+        self.ends_by(key, agent, event, at)
     }
 
     /// The container gets SIGTERM, and is killed after the grace.
@@ -107,7 +107,7 @@ impl Simulation {
         }
         self.at(grace, Happening::Kill(key.clone()));
         let ends_at = self.harness.now + grace;
-        self.press(key, agent, Event::Signalled(Signal::TERM), ends_at)
+        self.ends_by(key, agent, Event::Signalled(Signal::TERM), ends_at)
     }
 
     /// Whether an order to its container arrives.
@@ -116,7 +116,7 @@ impl Simulation {
     }
 
     /// The runner knows of an end at `at`.
-    fn press(&mut self, key: &AttemptKey, mut agent: Agent, event: Event, at: Timestamp) -> Result<(), String> {
+    fn ends_by(&mut self, key: &AttemptKey, mut agent: Agent, event: Event, at: Timestamp) -> Result<(), String> {
         if self.until(at) >= IN_TIME && !matches!(agent.doing, Doing::AwaitingEnd) {
             agent.ends_at = Some(agent.ends_at.map_or(at, |ends_at| ends_at.min(at)));
         }
