@@ -12,11 +12,11 @@ use spotsweep_protocol::silence::REPORT_WITHIN;
 use crate::user::{User, accounts};
 use spotsweep_protocol::claim::GPUS_VARIABLE;
 
-/// ECS kills a container so long after SIGTERM unless told otherwise (`ECS_CONTAINER_STOP_TIMEOUT`).
+/// ECS kills a container so long after SIGTERM by default (`ECS_CONTAINER_STOP_TIMEOUT`).
 const STOP_SECONDS: f64 = 30.0;
 const TIMEOUT: &str = "SPOTSWEEP_TIMEOUT_SECONDS";
 
-/// Everything the runner is told from outside.
+/// The runner's settings from outside.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Config {
     /// The sweep's id.
@@ -275,7 +275,7 @@ mod tests {
             ("SPOTSWEEP_GRACE_SECONDS", "soon"),
             ("SPOTSWEEP_UPLOAD_SECONDS", "nan"),
             ("SPOTSWEEP_STOP_SIGNAL", "KILL"),
-            ("SPOTSWEEP_USER", "nobody-here"),
+            ("SPOTSWEEP_USER", "no-such-user"),
         ])
         .unwrap_err()
         .to_string();
@@ -290,7 +290,7 @@ mod tests {
             "SPOTSWEEP_GRACE_SECONDS=soon",
             "SPOTSWEEP_UPLOAD_SECONDS=nan",
             "SPOTSWEEP_STOP_SIGNAL=KILL",
-            "SPOTSWEEP_USER=nobody-here",
+            "SPOTSWEEP_USER=no-such-user",
         ] {
             assert!(message.contains(part), "{part} is not in: {message}");
         }

@@ -26,7 +26,7 @@ pub(crate) struct Stalling<'a> {
     claims: &'a Claims,
     rule: StallRule,
     /// Bytes of output so far.
-    heard: Arc<AtomicU64>,
+    output_bytes: Arc<AtomicU64>,
     /// Of checkpoints and of outputs.
     folders: [(MountedDisk, PathBuf); 2],
     news: News,
@@ -41,12 +41,12 @@ impl<'a> Stalling<'a> {
         claims: &'a Claims,
         (rule, gpus): (StallRule, Activity),
         place: &Workplace,
-        heard: Arc<AtomicU64>,
+        output_bytes: Arc<AtomicU64>,
         (news, last_sign): (News, watch::Sender<Option<Instant>>),
     ) -> Self {
         let (base, outputs) = place.storage.place();
         let folders = [(place.disk(), place.checkpoints.clone()), (MountedDisk::below(base), outputs)];
-        Self { claims, rule, heard, folders, news, last_sign, gpus }
+        Self { claims, rule, output_bytes, folders, news, last_sign, gpus }
     }
 
     /// Comes back when the attempt is to be ended for a stall.
@@ -87,7 +87,7 @@ impl<'a> Stalling<'a> {
         let files = tokio::task::spawn_blocking(move || files(&folders)).await;
         let files = files.map_err(io::Error::other).flatten();
         // Later than the look at the files, which may take long.
-        Signs { bytes: self.heard.load(Ordering::Relaxed), files: files.ok() }
+        Signs { bytes: self.output_bytes.load(Ordering::Relaxed), files: files.ok() }
     }
 
     /// Reports whether the training is stalled, for the configured patience.

@@ -64,8 +64,8 @@ impl Attempt<'_> {
 
         let (stalled, last_sign) = watch::channel(None);
         let news = News { figures, rungs, seal: sealing.as_ref().map(|sealing| sealing.newest.clone()), last_sign };
-        let heard = Arc::clone(&recording.heard);
-        let stalling = Stalling::new(claims, stalls, &place, heard, (news.clone(), stalled));
+        let output_bytes = Arc::clone(&recording.output_bytes);
+        let stalling = Stalling::new(claims, stalls, &place, output_bytes, (news.clone(), stalled));
         let looking = async {
             // A training that is to stop may be silent.
             tokio::select! {

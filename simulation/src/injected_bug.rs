@@ -7,7 +7,7 @@ pub enum InjectedBug {
     DeleteSourceEarly,
     /// A copy is made from the oldest snapshot that is there.
     CopyOldSnapshot,
-    /// A runner that is told to wait for its workspace takes it all the same.
+    /// A runner that must wait for its workspace takes it all the same.
     MountUnasked,
     /// Batch is never looked up before a job is submitted again.
     OverlookJobs,

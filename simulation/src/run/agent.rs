@@ -31,7 +31,7 @@ use self::command::Stopping;
 use super::curve;
 use super::training::{STEPS, Training};
 use super::watch::Seen;
-use super::{Happening, Simulation};
+use super::{Scheduled, Simulation};
 use crate::injected_bug::InjectedBug;
 
 /// How often a runner looks at the metadata service (fact 32).
@@ -210,7 +210,7 @@ impl Simulation {
     /// The runner does its next step, if it still lives.
     pub(super) fn step(&mut self, key: &AttemptKey) -> Result<(), String> {
         let Some(mut agent) = self.agents.remove(key) else { return Ok(()) };
-        if self.waits_for_connection(&agent, Happening::Step(key.clone())) {
+        if self.waits_for_connection(&agent, Scheduled::Step(key.clone())) {
             agent.ends_at = None;
             self.agents.insert(key.clone(), agent);
             return Ok(());
@@ -233,12 +233,12 @@ impl Simulation {
         match next {
             Next::After(wait) => {
                 self.agents.insert(key.clone(), agent);
-                self.at(wait, Happening::Step(key.clone()));
+                self.at(wait, Scheduled::Step(key.clone()));
             }
             Next::At(at) => {
                 self.agents.insert(key.clone(), agent);
                 let wait = Duration::try_from(at.duration_since(self.harness.now)).unwrap_or_default();
-                self.at(wait, Happening::Step(key.clone()));
+                self.at(wait, Scheduled::Step(key.clone()));
             }
             Next::Never => {
                 self.agents.insert(key.clone(), agent);
@@ -364,7 +364,7 @@ impl Simulation {
     /// The reply, if it reaches the runner: one that is lost may have taken effect.
     fn ask(&mut self, agent: &mut Agent, request: Request) -> Option<Reply> {
         let (now, request) = (self.harness.now, agent.request(request));
-        if self.rng.strikes(self.chaos.mute) {
+        if self.rng.occurs(self.chaos.mute) {
             agent.mute_until = Some(now + MUTE.mul_f64(self.rng.share()));
         }
         let is_mute = agent.mute_until.is_some_and(|until| now < until) && self.rng.is_bad();
@@ -372,7 +372,7 @@ impl Simulation {
             return None;
         }
         self.send_strays(agent, &request);
-        let reply = self.invoke(request).1?.filter(|_| !is_mute && !self.rng.strikes(self.chaos.unheard))?;
+        let reply = self.invoke(request).1?.filter(|_| !is_mute && !self.rng.occurs(self.chaos.unheard))?;
         (agent.patience, agent.unanswered_since) = (Patience::new(PATIENCE), None);
         Some(reply)
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use spotsweep_world::{AttemptKey, Effect, Start};
 
 use super::agent::Agent;
-use super::{Happening, Simulation};
+use super::{Scheduled, Simulation};
 
 /// Exit code of a container that is killed.
 const KILLED: i32 = 137;
@@ -18,7 +18,7 @@ impl Simulation {
                 Effect::Emit(event) => self.send(&event),
                 Effect::Start(start) => self.start(start),
                 Effect::Kill(attempt) => self.kill(&attempt),
-                Effect::Stop { attempt: key, grace } => self.at(Duration::ZERO, Happening::Terminate { key, grace }),
+                Effect::Stop { attempt: key, grace } => self.at(Duration::ZERO, Scheduled::Terminate { key, grace }),
             }
         }
     }
@@ -44,17 +44,17 @@ impl Simulation {
         let zone = self.harness.cloud.world().instance(&start.instance).map(|found| found.zone.clone());
         let Some(mut agent) = Agent::new(&start, zone.unwrap_or_default(), self.harness.now) else { return };
         self.watch.begins(&start.instance);
-        agent.is_blind = self.rng.strikes(self.chaos.silent);
+        agent.is_blind = self.rng.occurs(self.chaos.silent);
         let key = start.attempt;
         self.may_vanish(&key);
-        if self.rng.strikes(self.chaos.terminated) {
+        if self.rng.occurs(self.chaos.terminated) {
             let wait = self.epoch.mul_f64(3.0 * self.rng.share());
             let grace = Duration::from_secs(30);
-            self.at(wait, Happening::Terminate { key: key.clone(), grace });
+            self.at(wait, Scheduled::Terminate { key: key.clone(), grace });
         }
         // So long a runner asks the metadata service before it claims without its place.
         let wait = if agent.is_blind { Duration::from_secs(30) } else { Duration::ZERO };
-        self.at(wait, Happening::Step(key.clone()));
+        self.at(wait, Scheduled::Step(key.clone()));
         self.agents.insert(key, agent);
         self.notices_are_out();
     }

@@ -212,8 +212,8 @@ fn dead_are_ended(run: &Simulation) -> Result<(), String> {
 fn working_stay(run: &Simulation) -> Result<(), String> {
     let world = run.harness.cloud.world();
     let is_ended = |found: &&Instance| {
-        let by_whom = found.state_reason.map(|(code, _)| code);
-        found.state == InstanceState::ShuttingDown && by_whom == Some(USER_INITIATED) && found.has_jobs()
+        let by_code = found.state_reason.map(|(code, _)| code);
+        found.state == InstanceState::ShuttingDown && by_code == Some(USER_INITIATED) && found.has_jobs()
     };
     match world.instances().filter(is_ended).find(|found| !found.impaired) {
         Some(found) => Err(format!("{} was ended, and EC2 shows it as not impaired", found.id)),
@@ -241,8 +241,8 @@ fn success_is_whole(run: &Simulation) -> Result<(), String> {
 fn is_refused(run: &Simulation, trial: &Trial) -> bool {
     let lasts = run.chaos.unusable_key || matches!(run.chaos.denied, Some(("CreateVolume" | "AttachVolume", None)));
     let reason = trial.attempts.values().next_back().and_then(|attempt| attempt.reason.as_ref());
-    let is_told = matches!(reason.and_then(Reason::stopped), Some(StopReason::Workspace { .. }));
-    trial.status == JobStatus::Failed && lasts && is_told && run.watch.sealed(&trial.of()) == 0
+    let is_refused_for_good = matches!(reason.and_then(Reason::stopped), Some(StopReason::Workspace { .. }));
+    trial.status == JobStatus::Failed && lasts && is_refused_for_good && run.watch.sealed(&trial.of()) == 0
 }
 
 /// Whether a trial failed because its attempts were used up, while a permission was missing all the time: volumes that may

@@ -42,7 +42,7 @@ impl Simulation {
         let is_upload = matches!(action, Action::Collect { .. });
         let takes = match &action {
             Action::End { after, .. } => TAKES + *after,
-            _ if is_upload && self.rng.strikes(self.chaos.slow_seals) => SLOW_UPLOAD,
+            _ if is_upload && self.rng.occurs(self.chaos.slow_seals) => SLOW_UPLOAD,
             _other => TAKES,
         };
         let done_at = self.harness.now + takes;
@@ -72,7 +72,7 @@ impl Simulation {
             },
             other => return Err(format!("{}: {other:?} does not close", agent.trial)),
         };
-        // With a defect planted the machine is told that what it wanted is done.
+        // With a defect planted the machine is answered that what it wanted is done.
         let event = match &action {
             Action::Seal { .. } => Event::Sealed,
             Action::Unmount => Event::Unmounted,
@@ -137,7 +137,7 @@ impl Simulation {
         };
         let Left { open, is_cut_off, .. } = agent.left.clone();
         let at_end = AtEnd::new(open.iter().cloned().collect(), nanoseconds(self.harness.now), is_cut_off);
-        let has_time = !self.rng.strikes(self.chaos.slow_seals);
+        let has_time = !self.rng.occurs(self.chaos.slow_seals);
         let left = self.with_files(agent, &volume, |files| files.seen().clone())?;
         let sealed = self.with_disk(agent, &volume, |disk| {
             disk.sync_all(Path::new(POINT))?;

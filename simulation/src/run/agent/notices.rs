@@ -11,7 +11,7 @@ use spotsweep_world::AttemptKey;
 
 use super::{Agent, Doing, IMDS_POLL, Next, TERMS};
 use crate::injected_bug::InjectedBug;
-use crate::run::{Happening, Simulation};
+use crate::run::{Scheduled, Simulation};
 
 /// With so much time left, a runner closes its workspace before its end.
 const IN_TIME: Duration = Duration::from_secs(20);
@@ -68,7 +68,7 @@ impl Simulation {
         let looks: Vec<_> = looks.collect();
         drop(world);
         for (key, wait) in looks {
-            self.at(wait, Happening::Poll(key));
+            self.at(wait, Scheduled::Poll(key));
         }
     }
 
@@ -79,20 +79,20 @@ impl Simulation {
         else {
             return Ok(());
         };
-        if self.waits_for_connection(&agent, Happening::Poll(key.clone())) {
+        if self.waits_for_connection(&agent, Scheduled::Poll(key.clone())) {
             return Ok(());
         }
-        if matches!(agent.doing, Doing::Starting) || self.rng.strikes(self.chaos.silent) {
-            self.at(IMDS_POLL, Happening::Poll(key.clone()));
+        if matches!(agent.doing, Doing::Starting) || self.rng.occurs(self.chaos.silent) {
+            self.at(IMDS_POLL, Scheduled::Poll(key.clone()));
             return Ok(());
         }
         let Some(mut agent) = self.agents.remove(key) else { return Ok(()) };
         agent.is_noticed = true;
         self.warn(&mut agent);
         // Some runners get both warnings.
-        if self.rng.strikes(self.chaos.terminated) {
+        if self.rng.occurs(self.chaos.terminated) {
             let wait = self.until(at).mul_f64(self.rng.share());
-            self.at(wait, Happening::Terminate { key: key.clone(), grace: TERMS.stop_after });
+            self.at(wait, Scheduled::Terminate { key: key.clone(), grace: TERMS.stop_after });
         }
         let event = Event::Noticed { left: self.until(at), why: "EC2 takes this instance".to_owned() };
         self.ends_by(key, agent, event, at)
@@ -105,7 +105,7 @@ impl Simulation {
         if matches!(agent.doing, Doing::AwaitingEnd) {
             self.watch.leaves_under_notice(&agent.trial, &agent.instance);
         }
-        self.at(grace, Happening::Kill(key.clone()));
+        self.at(grace, Scheduled::Kill(key.clone()));
         let ends_at = self.harness.now + grace;
         self.ends_by(key, agent, Event::Signalled(Signal::TERM), ends_at)
     }
@@ -123,7 +123,7 @@ impl Simulation {
         let is_second = matches!(agent.doing, Doing::Stopping(..));
         let is_ignored = is_second && self.harness.cloud.injected_bug() == Some(InjectedBug::IgnoreSecondStop);
         let next = if is_ignored { Next::After(Duration::ZERO) } else { self.on(&mut agent, event)? };
-        self.happenings.retain(|_, happening| !matches!(happening, Happening::Step(of) if of == key));
+        self.queue.retain(|_, entry| !matches!(entry, Scheduled::Step(of) if of == key));
         self.go_on_with(key, agent, next);
         Ok(())
     }

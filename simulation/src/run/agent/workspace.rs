@@ -141,7 +141,7 @@ impl Simulation {
         self.watch.trains(&agent.trial, agent.attempt);
         self.watch.resumed(&agent.trial, agent.attempt, &agent.zone, step, seconds);
         let mut training = Training::start(habits, index, step, self.epochs, self.epoch, now);
-        if self.rng.strikes(self.chaos.hangs) {
+        if self.rng.occurs(self.chaos.hangs) {
             training.hang();
         }
         let run = Run { volume, sealer, training, seal_at: now + SEAL_EVERY, stalls, reported: 0 };
