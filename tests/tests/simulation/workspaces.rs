@@ -205,7 +205,7 @@ fn a_volume_made_by_hand_is_adopted_moves_and_stays() {
     let mut moved = 0;
     for seed in 0..20 {
         let file = format!("trials: [{{a: 1}}]\nspotsweep: {{workspace: {{volume: {BY_HAND}}}}}\n");
-        let mut simulation = Simulation::new(seed, &account(), reclaims(6), STALLING);
+        let mut simulation = Simulation::new(seed, &account(), reclaims(6), &file);
         simulation.make_by_hand("us-east-1b");
         simulation.epochs = 30;
         if let Err(problem) = simulation.run() {
