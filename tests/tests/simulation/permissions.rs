@@ -178,12 +178,12 @@ fn unanswered(seed: u64) -> Simulation {
     Simulation::mixed(seed, &mixture)
 }
 
-/// A sweep whose instances are often taken, with a notice that half of the runners do not see, and whose calls EC2 often
-/// refuses: `spot-interruption` looks up what it could not copy.
+/// A sweep whose instances are often taken, with a notice, and that may make no snapshots for a while. EC2 answers the same
+/// where a volume is gone: `spot-interruption` looks it up.
 fn refused_at_notice(seed: u64) -> Simulation {
     let mut mixture = Mixture { budget: None, trials: 2, epochs: 20, ..Mixture::of_seed(seed) };
-    let (reclaim_every, silent, refused) = (Some(Duration::from_secs(120)), 0.5, 0.3);
-    mixture.chaos = Chaos { reclaim_every, silent, refused, most_reclaims: 8, ..Chaos::none() };
+    let (reclaim_every, denied) = (Some(Duration::from_secs(120)), Some(("CreateSnapshot", None)));
+    mixture.chaos = Chaos { reclaim_every, denied, most_reclaims: 8, ..Chaos::none() };
     mixture.chaos.ends_after = Duration::from_secs(2_000);
     Simulation::mixed(seed, &mixture)
 }
