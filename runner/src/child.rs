@@ -12,10 +12,12 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process_group, wait};
+use spotsweep_attempt::Stop;
 use spotsweep_protocol::runner_log;
 use spotsweep_seal::disk::MountedDisk;
 use tokio::process::{ChildStderr, ChildStdout};
 use tokio::signal::unix::{self, SignalKind, signal};
+use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use crate::config::signal_name;
@@ -24,7 +26,7 @@ use crate::exit::Failure;
 use crate::launch::Launcher;
 use crate::log::say;
 use crate::stack_dump;
-use crate::stop::Stop;
+use crate::stop::{Order, wants_stacks};
 use crate::stopping::{Step, Stopping, TICK};
 
 /// A running training command, the leader of its own process group.
@@ -39,8 +41,8 @@ pub(crate) struct Child {
 pub(crate) struct Ended {
     /// Exit code; 128 + signal where a signal ended it, as shells say it.
     pub(crate) code: i32,
-    /// Absent where it ended by itself.
-    pub(crate) stop: Option<Stop>,
+    /// Whether it ended without having been asked to.
+    pub(crate) is_by_itself: bool,
     /// What it had open for writing shortly before it ended, where it was stopped.
     pub(crate) open: BTreeSet<PathBuf>,
 }
@@ -48,12 +50,7 @@ pub(crate) struct Ended {
 impl Ended {
     /// Whether it may have ended in the middle of a write: by a signal, or with an error while it was to stop.
     pub(crate) fn may_be_cut_off(&self) -> bool {
-        self.code > 128 || (self.stop.is_some() && self.code != 0)
-    }
-
-    /// Seconds without a sign of life, where it was ended for that.
-    pub(crate) fn stalled_seconds(&self) -> Option<u64> {
-        self.stop.as_ref().and_then(Stop::stalled_seconds)
+        self.code > 128 || (!self.is_by_itself && self.code != 0)
     }
 }
 
@@ -84,31 +81,33 @@ impl Child {
     }
 
     /// Waits for the end; on the way stops the command when `stop` says so. Whatever it has left running is killed.
-    /// `checkpoints` is the folder of checkpoints on a workspace.
+    /// `orders` may leave it less time meanwhile. `checkpoints` is the folder of checkpoints on a workspace.
     pub(crate) async fn supervise(
         mut self,
         stop: impl Future<Output = Stop>,
+        orders: watch::Receiver<Option<Order>>,
         checkpoints: Option<&(MountedDisk, PathBuf)>,
     ) -> Result<Ended, Failure> {
-        let (code, stop, open) = tokio::select! {
-            code = self.wait() => (code?, None, BTreeSet::new()),
-            stop = stop => self.stop(stop, checkpoints).await?,
+        let (code, is_by_itself, open) = tokio::select! {
+            code = self.wait() => (code?, true, BTreeSet::new()),
+            stop = stop => self.stop(stop, &orders, checkpoints).await?,
         };
         self.kill_group();
         if !descendants::kill().await {
             say("something that the command started cannot be killed");
         }
-        Ok(Ended { code, stop, open })
+        Ok(Ended { code, is_by_itself, open })
     }
 
-    /// Its exit code, `stop` unless it has finished by itself, and what was open for writing at its end.
+    /// Its exit code, whether it has finished by itself, and what was open for writing at its end.
     async fn stop(
         &mut self,
         stop: Stop,
+        orders: &watch::Receiver<Option<Order>>,
         checkpoints: Option<&(MountedDisk, PathBuf)>,
-    ) -> Result<(i32, Option<Stop>, BTreeSet<PathBuf>), Failure> {
+    ) -> Result<(i32, bool, BTreeSet<PathBuf>), Failure> {
         let root = self.pid.as_raw_nonzero().get();
-        let dumps = stop.wants_stacks() && stack_dump::take(root);
+        let dumps = wants_stacks(&stop) && stack_dump::take(root);
         if dumps {
             self.wait_for(stack_dump::LIMIT).await?;
         }
@@ -116,6 +115,8 @@ impl Child {
         let mut is_said = false;
         loop {
             self.reap()?;
+            let ends = orders.borrow().as_ref().and_then(|order| order.ends);
+            ends.into_iter().for_each(|ends| stopping.shorten(ends));
             let step = stopping.step(self.code.is_some());
             if !is_said {
                 let (signal, seconds) = (signal_name(stop.signal), stop.grace.as_secs_f64());
@@ -139,7 +140,7 @@ impl Child {
         let finished = !dumps && self.code.is_some_and(|code| stopping.has_finished_by_itself(code));
         let open = stopping.into_open_files();
         let code = self.wait().await?;
-        Ok((code, (!finished).then_some(stop), open))
+        Ok((code, finished, open))
     }
 
     async fn wait(&mut self) -> Result<i32, Failure> {

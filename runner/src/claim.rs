@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use aws_sdk_lambda::Client;
+use spotsweep_attempt::{Answer, Claimed, Claiming, Denied};
 use spotsweep_protocol::claim::{Access, Found, Grant, Machine, NoticeKind, Outputs, Reply, Request, Rollback, Seal};
 use spotsweep_protocol::metric::Metric;
 use spotsweep_protocol::rungs::Reached;
 use spotsweep_protocol::secret::Secret;
-use spotsweep_protocol::stop::StopReason;
 use tokio::time::{Instant, sleep};
 
 pub(crate) use self::call::CallError;
@@ -22,18 +22,6 @@ use crate::log::say;
 
 /// Longer than `trial-claim` may run (60 s), so that its own timeout is reported.
 pub(crate) const INVOKE_TIMEOUT: Duration = Duration::from_secs(70);
-
-/// Bounds of the pause that `trial-claim` asks for between two looks for the workspace.
-const WAITING_PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(60));
-
-/// The answer to what an attempt tells.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
-    Accepted,
-    /// The trial is stopped early, with the reason for the log.
-    Stop(String),
-    Refused(StopReason),
-}
 
 /// What a training has reported so far.
 #[derive(Debug, Clone, Default)]
@@ -104,56 +92,50 @@ impl Claims {
         })
     }
 
-    /// Asks for the trial, each time for the configured patience, until its workspace is there
-    /// too, or `deadline` is over. On a machine with a defect there is no grant: the attempt leaves once the machine takes
-    /// no other one.
-    pub(crate) async fn claim(&self, machine: Machine, deadline: Instant) -> Result<Grant, Failure> {
+    /// Asks for the trial, each time for the configured patience, until its workspace is there too, or `limit` has passed.
+    pub(crate) async fn claim(&self, machine: Machine, limit: Duration) -> Result<Grant, Failure> {
         let started = Instant::now();
-        let defect = machine.defect.clone();
+        let claiming = Claiming { defect: machine.defect.clone(), until: limit };
         let request = Request::Claim(machine);
         let mut waited_for = String::new();
         loop {
-            let waited = started.elapsed().as_secs_f64();
-            let (reason, retry_after_ms) = match (self.call_patiently(request.clone()).await?, &defect) {
-                (Reply::Granted(_), Some(defect)) => return Err(Failure::Unfit(defect.clone())),
-                (Reply::Unavailable { reason }, Some(_)) => return Err(Failure::Unfit(reason)),
-                (Reply::Granted(grant), None) => {
+            let reply = self.call_patiently(request.clone()).await?;
+            let waited = started.elapsed();
+            let seconds = waited.as_secs_f64();
+            match claiming.answered(reply, waited) {
+                Claimed::Granted(grant) => {
                     if !waited_for.is_empty() {
-                        say(&format!("the workspace is there, {waited:.1} s after the first claim"));
+                        say(&format!("the workspace is there, {seconds:.1} s after the first claim"));
                     }
-                    return Ok(grant);
+                    return Ok(*grant);
                 }
-                (Reply::Waiting { reason, retry_after_ms }, _) => (reason, retry_after_ms),
-                (Reply::Unavailable { reason }, None) => return Err(Failure::Unavailable(reason)),
-                (Reply::Refused { reason }, _) => return Err(Failure::Refused(reason)),
-                (reply @ (Reply::Access(_) | Reply::Accepted {} | Reply::Stop { .. }), _) => {
-                    return Err(self.unfitting(reply).into());
+                Claimed::Waits { reason, pause } => {
+                    if waited_for != reason {
+                        say(&format!("waiting for the workspace, {seconds:.1} s so far: {reason}"));
+                        waited_for = reason;
+                    }
+                    sleep(pause).await;
                 }
-            };
-            if waited_for != reason {
-                say(&format!("waiting for the workspace, {waited:.1} s so far: {reason}"));
-                waited_for = reason;
+                Claimed::Denied(denied) => return Err(self.denied(denied)),
             }
-            let pause = Duration::from_millis(retry_after_ms).clamp(WAITING_PAUSES.0, WAITING_PAUSES.1);
-            if Instant::now() + pause > deadline {
-                return Err(Failure::Interrupted(format!(
-                    "the workspace did not come within {waited:.0} s (SPOTSWEEP_WORKSPACE_SECONDS); last: {waited_for}"
-                )));
-            }
-            sleep(pause).await;
         }
     }
 
     /// Asks for the trial's own credentials, for the configured patience.
     pub(crate) async fn access(&self) -> Result<Access, Failure> {
-        match self.call_patiently(Request::Access).await? {
-            Reply::Access(access) => Ok(access),
-            Reply::Refused { reason } => Err(Failure::Refused(reason)),
-            reply @ (Reply::Granted(_)
-            | Reply::Waiting { .. }
-            | Reply::Unavailable { .. }
-            | Reply::Accepted {}
-            | Reply::Stop { .. }) => Err(self.unfitting(reply).into()),
+        spotsweep_attempt::access(self.call_patiently(Request::Access).await?).map_err(|denied| self.denied(denied))
+    }
+
+    /// Why the attempt does not go on.
+    fn denied(&self, denied: Denied) -> Failure {
+        match denied {
+            Denied::Unfit(reason) => Failure::Unfit(reason),
+            Denied::Unavailable(reason) => Failure::Unavailable(reason),
+            Denied::TooLate(reason) => Failure::Interrupted(format!(
+                "the workspace did not come in time (SPOTSWEEP_WORKSPACE_SECONDS); the last reason: {reason}"
+            )),
+            Denied::Refused(reason) => Failure::Refused(reason),
+            Denied::Unfitting(reply) => self.unfitting(*reply).into(),
         }
     }
 
@@ -162,18 +144,10 @@ impl Claims {
         self.patience + INVOKE_TIMEOUT
     }
 
-    /// Tells that the workspace is mounted. Must be taken before the training starts: until then
-    /// the control plane keeps the copy that the workspace was moved from.
+    /// Reports that the workspace is mounted: the training starts after that only.
     pub(crate) async fn mounted(&self, volume: &str, found: Found, seconds: f64) -> Result<(), Failure> {
         let request = Request::Mounted { volume: volume.to_owned(), found, seconds };
-        match self.call_patiently(request).await? {
-            Reply::Accepted {} => Ok(()),
-            Reply::Unavailable { reason } => Err(Failure::Unavailable(reason)),
-            Reply::Refused { reason } => Err(Failure::Refused(reason)),
-            reply @ (Reply::Granted(_) | Reply::Waiting { .. } | Reply::Access(_) | Reply::Stop { .. }) => {
-                Err(self.unfitting(reply).into())
-            }
-        }
+        spotsweep_attempt::mounted(self.call_patiently(request).await?).map_err(|denied| self.denied(denied))
     }
 
     /// Tells of a notice, for the configured patience.
@@ -214,33 +188,14 @@ impl Claims {
         self.answer(self.call_patiently(request).await?)
     }
 
-    /// Tells that the attempt is over, again and again for the configured patience. With what the attempt ends in place of
-    /// its own code, where the trial is not over with it.
-    pub(crate) async fn end(&self, latest: Latest, end: End) -> Result<Option<Failure>, CallError> {
+    /// Reports that the attempt is over, for the configured patience.
+    pub(crate) async fn end(&self, latest: Latest, end: End) -> Result<Answer, CallError> {
         let Latest { metrics, rungs } = latest;
         let End { exit_code, outputs, seconds, error, stalled_seconds } = end;
         let sequence = self.next_sequence();
         let request = Request::End { sequence, exit_code, metrics, outputs, seconds, error, stalled_seconds, rungs };
-        let mut waited_for = String::new();
-        loop {
-            // A training that has failed at once: the control plane looks at the other instances first.
-            match self.call_patiently(request.clone()).await? {
-                Reply::Waiting { reason, retry_after_ms } => {
-                    if waited_for != reason {
-                        say(&format!("the attempt waits: {reason}"));
-                        waited_for = reason;
-                    }
-                    sleep(Duration::from_millis(retry_after_ms).clamp(WAITING_PAUSES.0, WAITING_PAUSES.1)).await;
-                }
-                Reply::Unavailable { reason } => return Ok(Some(Failure::Unfit(reason))),
-                reply => match self.answer(reply)? {
-                    Answer::Accepted | Answer::Stop(_) => return Ok(None),
-                    // Another runner has the trial, and the record has what that one reports: this attempt must not end
-                    // it as a success.
-                    Answer::Refused(reason) => return Ok(Some(Failure::Refused(reason))),
-                },
-            }
-        }
+        let reply = self.call_patiently(request).await?;
+        Answer::to_end(reply).map_err(|reply| self.unfitting(*reply))
     }
 
     fn next_sequence(&self) -> u64 {
@@ -248,14 +203,7 @@ impl Claims {
     }
 
     fn answer(&self, reply: Reply) -> Result<Answer, CallError> {
-        match reply {
-            Reply::Accepted {} => Ok(Answer::Accepted),
-            Reply::Stop { why } => Ok(Answer::Stop(why)),
-            Reply::Refused { reason } => Ok(Answer::Refused(reason)),
-            reply @ (Reply::Granted(_) | Reply::Waiting { .. } | Reply::Unavailable { .. } | Reply::Access(_)) => {
-                Err(self.unfitting(reply))
-            }
-        }
+        Answer::of(reply).map_err(|reply| self.unfitting(*reply))
     }
 
     fn unfitting(&self, reply: Reply) -> CallError {

@@ -5,17 +5,18 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, geteuid};
+use spotsweep_attempt::Terms;
 use spotsweep_protocol::secret::{Secret, TOKEN_VARIABLE};
 use spotsweep_protocol::silence::REPORT_WITHIN;
 
 use crate::user::{User, accounts};
 use spotsweep_protocol::claim::GPUS_VARIABLE;
 
-/// ECS kills a container so long after SIGTERM unless told otherwise (`ECS_CONTAINER_STOP_TIMEOUT`).
+/// ECS kills a container so long after SIGTERM by default (`ECS_CONTAINER_STOP_TIMEOUT`).
 const STOP_SECONDS: f64 = 30.0;
 const TIMEOUT: &str = "SPOTSWEEP_TIMEOUT_SECONDS";
 
-/// Everything the runner is told from outside.
+/// The runner's settings from outside.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Config {
     /// The sweep's id.
@@ -49,14 +50,8 @@ pub(crate) struct Config {
     pub(crate) seal_every: Duration,
     /// `SPOTSWEEP_IMDS_POLL_SECONDS`: time between two looks for a notice (fact 32).
     pub(crate) notice_every: Duration,
-    /// `SPOTSWEEP_STOP_SIGNAL`: what asks the command to save and leave.
-    pub(crate) stop_signal: Signal,
-    /// `SPOTSWEEP_GRACE_SECONDS`: the most that the command gets between the stop signal and SIGKILL.
-    pub(crate) grace: Option<Duration>,
-    /// `SPOTSWEEP_STOP_SECONDS`: how long after SIGTERM the container is killed.
-    pub(crate) stop_after: Duration,
-    /// `SPOTSWEEP_TIMEOUT_SECONDS`: how long Batch lets the attempt run.
-    pub(crate) timeout: Option<Duration>,
+    /// `SPOTSWEEP_STOP_SIGNAL`, `SPOTSWEEP_GRACE_SECONDS`, `SPOTSWEEP_STOP_SECONDS`, `SPOTSWEEP_TIMEOUT_SECONDS`.
+    pub(crate) terms: Terms,
     /// When the runner started.
     pub(crate) started: Instant,
     /// How long a claim or an end is retried.
@@ -216,10 +211,12 @@ impl Config {
             upload_every: reader.seconds("SPOTSWEEP_UPLOAD_SECONDS", 60.0),
             seal_every: reader.seconds("SPOTSWEEP_SEAL_SECONDS", 30.0),
             notice_every: reader.seconds("SPOTSWEEP_IMDS_POLL_SECONDS", 5.0),
-            stop_signal: reader.stop_signal(),
-            grace: reader.get("SPOTSWEEP_GRACE_SECONDS").map(|_| reader.seconds("SPOTSWEEP_GRACE_SECONDS", 0.0)),
-            stop_after: reader.seconds("SPOTSWEEP_STOP_SECONDS", STOP_SECONDS),
-            timeout: reader.get(TIMEOUT).map(|_| reader.seconds(TIMEOUT, 0.0)),
+            terms: Terms {
+                signal: reader.stop_signal(),
+                grace: reader.get("SPOTSWEEP_GRACE_SECONDS").map(|_| reader.seconds("SPOTSWEEP_GRACE_SECONDS", 0.0)),
+                stop_after: reader.seconds("SPOTSWEEP_STOP_SECONDS", STOP_SECONDS),
+                timeout: reader.get(TIMEOUT).map(|_| reader.seconds(TIMEOUT, 0.0)),
+            },
             started: Instant::now(),
             patience: reader.seconds("SPOTSWEEP_PATIENCE_SECONDS", 300.0),
             workspace_limit: reader.seconds("SPOTSWEEP_WORKSPACE_SECONDS", 1800.0),
@@ -257,7 +254,7 @@ mod tests {
         child.extend([("AWS_BATCH_JOB_ARRAY_INDEX", "7"), ("SPOTSWEEP_REPORT_SECONDS", "0.5")]);
         child.extend([("SPOTSWEEP_FIRST_ATTEMPT", "10"), ("SPOTSWEEP_STOP_SIGNAL", "SIGUSR1")]);
         let child = read(&child).unwrap().unwrap();
-        assert_eq!((child.attempt, child.stop_signal), (12, Signal::USR1));
+        assert_eq!((child.attempt, child.terms.signal), (12, Signal::USR1));
         assert_eq!(child.index, 10_007);
         assert_eq!(child.report_every, Duration::from_millis(500));
     }
@@ -278,7 +275,7 @@ mod tests {
             ("SPOTSWEEP_GRACE_SECONDS", "soon"),
             ("SPOTSWEEP_UPLOAD_SECONDS", "nan"),
             ("SPOTSWEEP_STOP_SIGNAL", "KILL"),
-            ("SPOTSWEEP_USER", "nobody-here"),
+            ("SPOTSWEEP_USER", "no-such-user"),
         ])
         .unwrap_err()
         .to_string();
@@ -293,7 +290,7 @@ mod tests {
             "SPOTSWEEP_GRACE_SECONDS=soon",
             "SPOTSWEEP_UPLOAD_SECONDS=nan",
             "SPOTSWEEP_STOP_SIGNAL=KILL",
-            "SPOTSWEEP_USER=nobody-here",
+            "SPOTSWEEP_USER=no-such-user",
         ] {
             assert!(message.contains(part), "{part} is not in: {message}");
         }

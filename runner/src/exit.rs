@@ -2,8 +2,9 @@
 //!
 //! The training command's own exit code is the job's. The runner's own codes follow
 //! `sysexits.h`, so that they rarely meet a training script's. One of them makes a difference to AWS Batch and the control
-//! plane, [`INTERRUPTED`]: a command never ends the job with it (see [`of_command`]).
+//! plane, [`INTERRUPTED`]: a command never ends the job with it (see [`spotsweep_attempt::of_command`]).
 
+use spotsweep_attempt::{INTERRUPTED, REFUSED, UPLOAD};
 use spotsweep_protocol::metric::UnusableRegex;
 use spotsweep_protocol::patterns::Unusable;
 use spotsweep_protocol::runner_log;
@@ -17,33 +18,14 @@ use crate::parameters::ParametersError;
 
 /// Something inside the runner failed (`EX_SOFTWARE`).
 const INTERNAL: u8 = 70;
-/// Outputs could not be collected (`EX_IOERR`).
-const UPLOAD: u8 = 74;
-/// The attempt was interrupted, the trial goes on elsewhere (`EX_TEMPFAIL`): the retry strategy
-/// that `sweep-upload` submits has Batch start the next attempt.
-const INTERRUPTED: u8 = 75;
 /// The control plane could not be reached, or answered nonsense (`EX_PROTOCOL`).
 const UNAVAILABLE: u8 = 76;
-/// The trial is not this attempt's (`EX_NOPERM`).
-const REFUSED: u8 = 77;
 /// The environment or the command is wrong (`EX_CONFIG`).
 const CONFIGURATION: u8 = 78;
 /// As shells say it: the command exists and cannot be executed.
 const NOT_EXECUTABLE: u8 = 126;
 /// As shells say it: no such command.
 const NOT_FOUND: u8 = 127;
-
-/// What a job ends with whose command has failed with a code that means something else.
-const FAILED: u8 = 1;
-
-/// The job's exit code where the command has ended with `code`, which `wait` never gives larger than a byte. That of an
-/// interruption would have AWS Batch start the failed command again, until no attempt is left.
-pub(crate) fn of_command(code: i32) -> u8 {
-    match u8::try_from(code).unwrap_or(u8::MAX) {
-        INTERRUPTED => FAILED,
-        code => code,
-    }
-}
 
 /// What a part of the runner says of its failure. Each part turns its own errors into a [`Failure`]: this file knows
 /// none of them.

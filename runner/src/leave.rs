@@ -1,83 +1,161 @@
-//! The orderly end of an attempt that leaves its trial to the next one.
+//! What is done when the command has ended: uploaded, sealed, unmounted and reported, as far as the machine wants it.
 
 use std::io;
 use std::time::Duration;
 
+use spotsweep_attempt::{Answer, Event, Stop, UPLOAD, of_command};
 use spotsweep_protocol::cause::chain;
-use spotsweep_protocol::claim::Seal;
+use spotsweep_protocol::claim::{Outputs, Seal};
+use spotsweep_protocol::runner_log;
 use spotsweep_seal::{AtEnd, Sealer};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep};
 
-use crate::claim::{Answer, Claims, Handover, Latest};
+use crate::attempt::Attempt;
+use crate::claim::{CallError, End, Handover};
 use crate::log::say;
+use crate::reports;
+use crate::trained::Trained;
+use crate::upload::UploadError;
 use crate::workspace::Workspace;
 
-/// The word that the trial is free is worth this much time even when none is left: without it,
-/// the next attempt waits until Batch tells that the instance is gone.
-const LAST_WORD: Duration = Duration::from_secs(2);
+impl Attempt<'_> {
+    /// Uploads what the command leaves.
+    pub(crate) async fn collect(&mut self, has_succeeded: bool) -> Event {
+        let Some(trained) = &mut self.trained else { return Event::Failed { is_left: false } };
+        self.not_uploaded = Some(UploadError::NoTime.into());
+        let Trained { place, recorded, uploading, .. } = trained;
+        let collecting = async {
+            let mut uploader = uploading.last_round().await?;
+            if has_succeeded {
+                uploader.add_checkpoints(place).await?;
+            }
+            let unread = recorded.unread.clone();
+            // The log is the next attempt's where there is no time for all of this.
+            Ok::<_, UploadError>(Outputs { unread, ..uploader.finish(recorded.log.clone(), &place.own).await? })
+        };
+        match reports::during(&self.claims, &self.events, collecting).await {
+            Ok(outputs) => (trained.outputs, self.not_uploaded) = (outputs, None),
+            Err(error) => self.not_uploaded = Some(error.into()),
+        }
+        Event::Collected { is_whole: self.not_uploaded.is_none() }
+    }
 
-/// Writes everything out, seals it, unmounts. By then the command and all that it has started
-/// are gone. What comes back is the seal, if it holds: no process may be left that could write.
-pub(crate) async fn close(workspace: Workspace, sealer: Option<(Sealer, AtEnd)>, deadline: Instant) -> Option<Seal> {
-    match timeout_at(deadline, close_orderly(workspace, sealer, deadline)).await {
-        Ok(Ok(seal)) => seal,
-        Ok(Err(error)) => {
-            say(&format!("the workspace was not closed in order: {}", chain(&error)));
-            None
+    /// Writes everything out and seals it. By then the command and all that it has started are gone.
+    pub(crate) async fn seal(&mut self, reading_until: Instant, is_left: bool) -> Event {
+        let (Some(trained), Some(workspace)) = (&mut self.trained, &self.workspace) else { return Event::Sealed };
+        // What it has put into its storage folder is on the workspace: the last attempt uploads it.
+        trained.uploading.abort().await;
+        if is_left && let Err(error) = trained.place.own.keep_log(&trained.recorded.log) {
+            say(&format!("the log is not kept for the next attempt: {error}"));
         }
-        Err(_elapsed) => {
-            say("no time left to close the workspace in order");
-            None
+        if let Some((sealer, at_end)) = trained.sealer.take() {
+            trained.sealed = Some(seal(workspace, sealer, at_end, reading_until).await);
         }
+        Event::Sealed
+    }
+
+    /// Unmounts the workspace, whatever became of the seal. The seal holds where no process is left that could write.
+    pub(crate) async fn unmount(&mut self) -> Event {
+        if let Some(trained) = &mut self.trained {
+            trained.uploading.abort().await;
+        }
+        let Some(workspace) = &self.workspace else { return Event::Unmounted };
+        let sealed = self.trained.as_mut().and_then(|trained| trained.sealed.take());
+        match unmount(workspace, sealed).await {
+            Ok(seal) => self.left.seal = seal,
+            Err(error) => say(&format!("the workspace was not closed in order: {}", chain(&error))),
+        }
+        self.workspace = None;
+        Event::Unmounted
+    }
+
+    /// Gives the trial back.
+    pub(crate) async fn release(&mut self, stop: Option<&Stop>) -> Event {
+        if let Some(error) = self.not_uploaded.take() {
+            say(&format!("what the command leaves is not uploaded: {}", chain(&error)));
+        }
+        let latest = self.trained.as_ref().map(|trained| trained.recorded.latest()).unwrap_or_default();
+        let stalled_seconds = stop.and_then(Stop::stalled_seconds);
+        let left = Handover { stalled_seconds, ..std::mem::take(&mut self.left) };
+        answered("release", self.claims.release(latest, left).await)
+    }
+
+    /// Reports how it went, after that time.
+    pub(crate) async fn end(&mut self, code: u8, after: Duration, stop: Option<&Stop>) -> Event {
+        let Some(trained) = &self.trained else { return Event::Answered(None) };
+        sleep(after).await;
+        let outputs = trained.outputs.clone();
+        // That of the command, unless the trial ends with another one.
+        let own = match trained.ended.code {
+            _not_uploaded if code == UPLOAD && self.not_uploaded.is_some() => 0,
+            own if of_command(own) == code => own,
+            _ended => code.into(),
+        };
+        let stopped = stop.and_then(Stop::reason).map(|reason| reason.to_string());
+        let error = stopped.or_else(|| (own != 0).then(|| trained.recorded.error()).flatten());
+        let error = error.or_else(|| self.not_uploaded.as_ref().map(|failure| chain(failure)));
+        if after.is_zero() {
+            say(&runner_log::ended(own, trained.seconds, outputs.files, outputs.bytes));
+        }
+        if after.is_zero() && own != 0 && i32::from(code) != own {
+            say(&format!("exit code {own} is that of an interrupted attempt: the job ends with {code}"));
+        }
+        let stalled_seconds = stop.and_then(Stop::stalled_seconds);
+        let end = End { exit_code: code.into(), outputs, seconds: trained.seconds, error, stalled_seconds };
+        let answer = self.claims.end(trained.recorded.latest(), end).await;
+        if let Ok(Answer::Waiting { reason, .. }) = &answer
+            && *reason != self.waits_for
+        {
+            say(&format!("the attempt waits: {reason}"));
+            self.waits_for.clone_from(reason);
+        }
+        answered("end", answer)
     }
 }
 
-async fn close_orderly(
-    workspace: Workspace,
-    sealer: Option<(Sealer, AtEnd)>,
-    deadline: Instant,
-) -> io::Result<Option<Seal>> {
-    let sealed = seal(&workspace, sealer, deadline).await;
-    // Whatever became of the seal, the volume must be free.
+/// The answer to a release or an end.
+fn answered(what: &str, answer: Result<Answer, CallError>) -> Event {
+    Event::Answered(match answer {
+        Ok(answer) => {
+            match &answer {
+                Answer::Stop(why) if what == "release" => say(why),
+                Answer::Refused(reason) if what == "release" => say(&format!("the release was not taken: {reason}")),
+                Answer::Accepted
+                | Answer::Stop(_)
+                | Answer::Refused(_)
+                | Answer::Unavailable(_)
+                | Answer::Waiting { .. } => {}
+            }
+            Some(answer)
+        }
+        Err(error) => {
+            say(&format!("the {what} could not be reported: {}", chain(&error)));
+            None
+        }
+    })
+}
+
+async fn seal(workspace: &Workspace, mut sealer: Sealer, at_end: AtEnd, until: Instant) -> io::Result<Sealer> {
+    workspace.sync().await?;
+    workspace.formats().hurry(until.into_std());
+    let disk = workspace.disk();
+    let sealing = tokio::task::spawn_blocking(move || {
+        sealer.finish(&disk, &at_end, &|| Instant::now() < until)?;
+        Ok::<_, io::Error>(sealer)
+    });
+    sealing.await?
+}
+
+/// The seal, if it holds.
+async fn unmount(workspace: &Workspace, sealed: Option<io::Result<Sealer>>) -> io::Result<Option<Seal>> {
+    let synced = workspace.sync().await;
     if workspace.unmount().await? {
-        return Ok(sealed?.and_then(|sealer| sealer.summary()));
+        synced?;
+        return Ok(sealed.transpose()?.and_then(|sealer| sealer.summary()));
     }
     say("a process outside this attempt uses the workspace: it is taken out of sight, and the seal is not final");
     let disk = workspace.disk();
-    let reopened = sealed.and_then(|sealer| sealer.map_or(Ok(()), |mut sealer| sealer.reopen(&disk)));
+    let reopened = sealed.transpose().and_then(|sealer| sealer.map_or(Ok(()), |mut sealer| sealer.reopen(&disk)));
     workspace.detach()?;
     reopened.map(|()| None)
-}
-
-async fn seal(workspace: &Workspace, sealer: Option<(Sealer, AtEnd)>, deadline: Instant) -> io::Result<Option<Sealer>> {
-    workspace.sync().await?;
-    let Some((mut sealer, at_end)) = sealer else {
-        return Ok(None);
-    };
-    // Half of what is left is for reading; the rest is for unmounting, and for what goes slowly.
-    let now = Instant::now();
-    let reading_ends = now + deadline.saturating_duration_since(now) / 2;
-    workspace.formats().hurry(reading_ends.into_std());
-    let disk = workspace.disk();
-    let sealing = tokio::task::spawn_blocking(move || {
-        sealer.finish(&disk, &at_end, &|| Instant::now() < reading_ends)?;
-        Ok::<_, io::Error>(sealer)
-    });
-    sealing.await?.map(Some)
-}
-
-/// Gives the trial back. Whether the trial is stopped early, so that no further attempt is to start.
-pub(crate) async fn release(claims: &Claims, latest: Latest, left: Handover, deadline: Instant) -> bool {
-    let limit = deadline.max(Instant::now() + LAST_WORD);
-    match timeout_at(limit, claims.release(latest, left)).await {
-        Ok(Ok(Answer::Accepted)) => {}
-        Ok(Ok(Answer::Stop(why))) => {
-            say(&why);
-            return true;
-        }
-        Ok(Ok(Answer::Refused(reason))) => say(&format!("the release was not taken: {reason}")),
-        Ok(Err(error)) => say(&format!("the release could not be reported: {}", chain(&error))),
-        Err(_elapsed) => say("the release could not be reported in time"),
-    }
-    false
 }

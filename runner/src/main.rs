@@ -46,6 +46,7 @@ mod stopping;
 mod storage;
 mod surroundings;
 mod trained;
+mod training;
 mod unread;
 mod upload;
 mod user;

@@ -12,13 +12,14 @@ use aws_config::imds::Client;
 use aws_config::imds::client::error::ImdsError;
 use jiff::Timestamp;
 use serde_json::Value;
+use spotsweep_attempt::Answer;
 use spotsweep_protocol::cause::chain;
 use spotsweep_protocol::claim::NoticeKind;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
-use crate::claim::{Answer, Claims};
+use crate::claim::Claims;
 use crate::log::say;
 
 const INTERRUPTION: &str = "/latest/meta-data/spot/instance-action";
@@ -36,9 +37,17 @@ pub(crate) struct Interruption {
     pub(crate) at: Timestamp,
 }
 
+impl Interruption {
+    /// How long it is until then.
+    pub(crate) fn left(self) -> Duration {
+        Duration::try_from(self.at.duration_since(Timestamp::now())).unwrap_or_default()
+    }
+}
+
 /// Watches for notices until dropped.
 pub(crate) struct Notices {
     interruption: watch::Receiver<Option<Interruption>>,
+    is_given: bool,
     polling: JoinHandle<()>,
 }
 
@@ -72,18 +81,20 @@ impl Notices {
                 found = interrupted.look(&imds).await;
             }
         });
-        Self { interruption, polling }
+        Self { interruption, is_given: first.is_some(), polling }
     }
 
-    /// The instance's announced end, where there is one so far.
+    /// The instance's announced end, where the first look has found one.
     pub(crate) fn known(&self) -> Option<Interruption> {
-        *self.interruption.borrow()
+        self.is_given.then(|| *self.interruption.borrow()).flatten()
     }
 
-    /// Comes back once the instance's end is announced, and at once if it already is.
+    /// Comes back once the instance's end is announced after the first look, and never again.
     pub(crate) async fn interruption(&mut self) -> Interruption {
         loop {
-            if let Some(notice) = *self.interruption.borrow_and_update() {
+            let found = *self.interruption.borrow_and_update();
+            if let Some(notice) = found.filter(|_| !self.is_given) {
+                self.is_given = true;
                 return notice;
             }
             if self.interruption.changed().await.is_err() {
@@ -100,7 +111,7 @@ fn tell(claims: &Arc<Claims>, kind: NoticeKind) {
     tokio::spawn(async move {
         match claims.notice(kind).await {
             // The answer to the release says whether the trial goes on.
-            Ok(Answer::Accepted | Answer::Stop(_)) => {}
+            Ok(Answer::Accepted | Answer::Stop(_) | Answer::Unavailable(_) | Answer::Waiting { .. }) => {}
             Ok(Answer::Refused(reason)) => say(&format!("the notice was not taken: {reason}")),
             Err(error) => say(&format!("the notice could not be reported: {}", chain(&error))),
         }

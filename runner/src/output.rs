@@ -122,7 +122,7 @@ pub(crate) struct Pump<W> {
     pub(crate) lines: Lines,
     pub(crate) unread: Unread,
     /// Bytes of all streams so far.
-    pub(crate) heard: Arc<AtomicU64>,
+    pub(crate) output_bytes: Arc<AtomicU64>,
 }
 
 impl<W: AsyncWrite + Unpin> Pump<W> {
@@ -135,7 +135,7 @@ impl<W: AsyncWrite + Unpin> Pump<W> {
             match source.read(&mut buffer).await {
                 Ok(0) | Err(_) => break,
                 Ok(count) => {
-                    self.heard.fetch_add(count as u64, Ordering::Relaxed);
+                    self.output_bytes.fetch_add(count as u64, Ordering::Relaxed);
                     self.hand_on(splitter.push(&buffer[..count])).await;
                 }
             }

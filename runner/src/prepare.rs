@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
+use spotsweep_attempt::Event;
 use spotsweep_protocol::claim::{Found, Grant, Machine, TrialLine, WandbPlace};
 use spotsweep_protocol::command_line::expand;
 use spotsweep_protocol::metric::MetricPattern;
@@ -15,6 +16,7 @@ use spotsweep_protocol::stall::StallRule;
 use spotsweep_seal::disk::Disk as _;
 use spotsweep_seal::{OWN, QUIET, Sealer};
 use spotsweep_training_metrics::Definitions;
+use tokio::sync::mpsc;
 use tokio::time;
 
 use crate::claim::Claims;
@@ -80,7 +82,7 @@ pub(crate) async fn prepare(
     config: &Config,
     command: &[String],
     clients: &Clients,
-    claims: &Arc<Claims>,
+    (claims, events): (&Arc<Claims>, &mpsc::UnboundedSender<Event>),
     workspace: &mut Option<Workspace>,
 ) -> Result<Ready, Failure> {
     let deadline = time::Instant::now() + config.workspace_limit;
@@ -88,8 +90,8 @@ pub(crate) async fn prepare(
     let is_asked = gpus::are_to_be_asked_for(config, &|name| std::env::var(name).ok());
     let task = if is_asked { place::task(connector()?).await } else { None };
     let here = Machine { defect: instance_check::defect(config).await, task, ..here };
-    let grant = claims.claim(here, deadline).await?;
-    reports::during(claims, lay_out(config, command, clients, claims, (grant, deadline), workspace)).await
+    let grant = claims.claim(here, deadline.saturating_duration_since(time::Instant::now())).await?;
+    reports::during(claims, events, lay_out(config, command, clients, claims, (grant, deadline), workspace)).await
 }
 
 /// Everything between the grant and the command.

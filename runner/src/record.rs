@@ -58,7 +58,7 @@ pub(crate) struct Recording {
     figures: watch::Receiver<Figures>,
     rungs: watch::Receiver<Vec<Reached>>,
     /// Bytes of output, and of the file of metrics, so far.
-    pub(crate) heard: Arc<AtomicU64>,
+    pub(crate) output_bytes: Arc<AtomicU64>,
 }
 
 /// What is left of the output when the command has ended.
@@ -110,19 +110,20 @@ impl Recording {
         let (publish_rungs, reached) = watch::channel(known);
         let (record, record_bytes) =
             place.own.go_on().map_err(|source| Failure::Prepare { path: PathBuf::from("metrics.jsonl"), source })?;
-        let heard = Arc::new(AtomicU64::new(0));
+        let output_bytes = Arc::new(AtomicU64::new(0));
         let unread = logs.unread.clone();
         let wanted = (metrics.named.clone(), metrics.patterns.clone());
         let given_up = Arc::new(AtomicBool::new(false));
         let ([out, err, of_file], reading) = read_lines(wanted, user, sender.clone(), &unread, Arc::clone(&given_up));
         let pump = |onward, lines| {
-            let (tail, unread, heard) = (Arc::clone(&tail), unread.clone(), Arc::clone(&heard));
-            Pump { onward, tail, lines, unread, heard }
+            let (tail, unread, output_bytes) = (Arc::clone(&tail), unread.clone(), Arc::clone(&output_bytes));
+            Pump { onward, tail, lines, unread, output_bytes }
         };
         let (out, err) = (pump(own_stream(std::io::stdout())?, out), pump(own_stream(std::io::stderr())?, err));
         let (stop_file, file_stopped) = oneshot::channel();
         let (stop_logs, logs_stopped) = std::sync::mpsc::channel();
-        let file = tokio::spawn(follow(place.metrics(), of_file, (Arc::clone(&heard), unread.clone()), file_stopped));
+        let file =
+            tokio::spawn(follow(place.metrics(), of_file, (Arc::clone(&output_bytes), unread.clone()), file_stopped));
         let logs = logs.follow(sender, logs_stopped);
         let recorder = Recorder {
             record,
@@ -143,7 +144,7 @@ impl Recording {
             recorder: spawn_blocking(move || recorder.run(received)),
             figures,
             rungs: reached,
-            heard: Arc::clone(&heard),
+            output_bytes: Arc::clone(&output_bytes),
         })
     }
 
@@ -284,7 +285,7 @@ impl Recorder {
 async fn follow(
     mut metrics: MetricsFile,
     lines: Lines,
-    (heard, unread): (Arc<AtomicU64>, Unread),
+    (output_bytes, unread): (Arc<AtomicU64>, Unread),
     mut stop: oneshot::Receiver<()>,
 ) {
     let mut splitter = Splitter::default();
@@ -299,7 +300,7 @@ async fn follow(
         let Ok(next) = spawn_blocking(read).await else { return };
         (metrics, bytes) = next;
         pieces += 1;
-        heard.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        output_bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         let end_of_file = bytes.is_empty();
         let (_, found) = if end_of_file && last_look { splitter.finish() } else { splitter.push(&bytes) };
         lines.read(found).await;

@@ -3,15 +3,15 @@
 
 use std::time::Duration;
 
-use spotsweep_attempt::Cause;
+use spotsweep_attempt::{Answer, Event};
 use spotsweep_protocol::cause::chain;
 use spotsweep_protocol::claim::Seal;
 use spotsweep_protocol::rungs::Reached;
 use spotsweep_training_metrics::Figures;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::claim::{Answer, Claims, Latest};
+use crate::claim::{Claims, Latest};
 use crate::log::say;
 
 /// What changes while the command runs.
@@ -67,14 +67,21 @@ fn pause(every: Duration, elapsed: Duration) -> Duration {
     (elapsed / 20).clamp(every, every.saturating_mul(LONGEST))
 }
 
-/// Reports again and again, without figures, while something else than the command takes its time. No answer changes
-/// anything: the last report of the attempt has the same.
-pub(crate) async fn during<T>(claims: &Claims, work: impl Future<Output = T>) -> T {
+/// Reports again and again, without figures, while something else than the command takes its time. Says where the trial is
+/// another attempt's meanwhile; all else the answer to the last report of the attempt has too.
+pub(crate) async fn during<T>(
+    claims: &Claims,
+    events: &mpsc::UnboundedSender<Event>,
+    work: impl Future<Output = T>,
+) -> T {
     let reporting = async {
         loop {
             sleep(claims.report_within).await;
-            if let Err(error) = claims.report(Latest::default(), None, None).await {
-                say(&format!("not reported that the runner works: {}", chain(&error)));
+            match claims.report(Latest::default(), None, None).await {
+                // Sending fails only where the attempt is over.
+                Ok(Answer::Refused(reason)) => drop(events.send(Event::Fenced(reason))),
+                Ok(Answer::Accepted | Answer::Stop(_) | Answer::Unavailable(_) | Answer::Waiting { .. }) => {}
+                Err(error) => say(&format!("not reported that the runner works: {}", chain(&error))),
             }
         }
     };
@@ -85,21 +92,21 @@ pub(crate) async fn during<T>(claims: &Claims, work: impl Future<Output = T>) ->
 }
 
 /// Reports changed figures and seals, at most once per `every` and less often later, but a rung at once. Where nothing
-/// changes, it reports that after the longest time that is allowed between two reports. Sends the cause to `stop` where
-/// the answer is that the attempt has to stop, and ends.
-pub(crate) async fn report(claims: &Claims, mut news: News, every: Duration, stop: oneshot::Sender<Cause>) {
+/// changes, it reports that after the longest time that is allowed between two reports. Ends where the answer is that the
+/// attempt has to stop.
+pub(crate) async fn report(claims: &Claims, mut news: News, every: Duration, events: &mpsc::UnboundedSender<Event>) {
     let began = Instant::now();
     while news.changed_within(claims.report_within).await {
         let (latest, seal, stalled_seconds) = news.take();
         match claims.report(latest, seal, stalled_seconds).await {
-            Ok(Answer::Accepted) => {}
+            Ok(Answer::Accepted | Answer::Unavailable(_) | Answer::Waiting { .. }) => {}
             // Sending fails only where the attempt is over.
             Ok(Answer::Stop(why)) => {
-                let _ = stop.send(Cause::StoppedEarly(why));
+                let _ = events.send(Event::StoppedEarly(why));
                 return;
             }
             Ok(Answer::Refused(reason)) => {
-                let _ = stop.send(Cause::Fenced(reason));
+                let _ = events.send(Event::Fenced(reason));
                 return;
             }
             Err(error) => {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use spotsweep_attempt::{Answer, Event};
 use spotsweep_protocol::cause::chain;
 use spotsweep_protocol::stall::{NO_SIGN, StallRule};
 use spotsweep_protocol::words::duration;
@@ -13,22 +14,19 @@ use spotsweep_seal::disk::{Disk, MountedDisk};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
-use crate::claim::{Answer, Claims};
-use crate::config::Config;
+use crate::claim::Claims;
 use crate::gpu_activity::Activity;
 use crate::log::say;
 use crate::reports::News;
 use crate::stall::{Files, Gpu, Signs, Stall, Step};
-use crate::stop::Stop;
 use crate::workplace::Workplace;
 
 /// What a look needs, and how a stall is reported.
 pub(crate) struct Stalling<'a> {
-    config: &'a Config,
     claims: &'a Claims,
     rule: StallRule,
     /// Bytes of output so far.
-    heard: Arc<AtomicU64>,
+    output_bytes: Arc<AtomicU64>,
     /// Of checkpoints and of outputs.
     folders: [(MountedDisk, PathBuf); 2],
     news: News,
@@ -40,19 +38,19 @@ impl<'a> Stalling<'a> {
     /// Looks by `rule`, at the GPUs too. `news` is what each report has. The time of the last sign goes to `last_sign` while the training
     /// is stalled.
     pub(crate) fn new(
-        (config, claims): (&'a Config, &'a Claims),
+        claims: &'a Claims,
         (rule, gpus): (StallRule, Activity),
         place: &Workplace,
-        heard: Arc<AtomicU64>,
+        output_bytes: Arc<AtomicU64>,
         (news, last_sign): (News, watch::Sender<Option<Instant>>),
     ) -> Self {
         let (base, outputs) = place.storage.place();
         let folders = [(place.disk(), place.checkpoints.clone()), (MountedDisk::below(base), outputs)];
-        Self { config, claims, rule, heard, folders, news, last_sign, gpus }
+        Self { claims, rule, output_bytes, folders, news, last_sign, gpus }
     }
 
     /// Comes back when the attempt is to be ended for a stall.
-    pub(crate) async fn end(mut self) -> Stop {
+    pub(crate) async fn end(mut self) -> Event {
         let began = Instant::now();
         let Some(mut stall) = Stall::new(self.rule, self.signs().await, Duration::ZERO) else {
             return std::future::pending().await;
@@ -77,7 +75,9 @@ impl<'a> Stalling<'a> {
                     self.last_sign.send_replace(None);
                     self.report().await;
                 }
-                Step::End => return Stop::stalled(stall.silent().as_secs(), self.rule.is_last, self.config),
+                Step::End => {
+                    return Event::Stalled { seconds: stall.silent().as_secs(), is_last: self.rule.is_last };
+                }
             }
         }
     }
@@ -87,14 +87,14 @@ impl<'a> Stalling<'a> {
         let files = tokio::task::spawn_blocking(move || files(&folders)).await;
         let files = files.map_err(io::Error::other).flatten();
         // Later than the look at the files, which may take long.
-        Signs { bytes: self.heard.load(Ordering::Relaxed), files: files.ok() }
+        Signs { bytes: self.output_bytes.load(Ordering::Relaxed), files: files.ok() }
     }
 
     /// Reports whether the training is stalled, for the configured patience.
     async fn report(&mut self) {
         let (latest, seal, stalled_seconds) = self.news.take();
         match self.claims.report_patiently(latest, seal, stalled_seconds).await {
-            Ok(Answer::Accepted) => {}
+            Ok(Answer::Accepted | Answer::Unavailable(_) | Answer::Waiting { .. }) => {}
             // The next report has the same answer, and stops the training.
             Ok(Answer::Stop(why)) => say(&why),
             Ok(Answer::Refused(reason)) => say(&format!("the report was not taken: {reason}")),

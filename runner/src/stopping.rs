@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use spotsweep_attempt::{Held, Hold, Id, Look, Process, Then, below};
+use spotsweep_attempt::{Held, Hold, Id, Look, Process, Stop, Then, below};
 use spotsweep_protocol::runner_log::{GRACE_OVER, NO_TIME_TO_SAVE};
 use spotsweep_seal::CheckpointWatch;
 use spotsweep_seal::disk::MountedDisk;
@@ -13,7 +13,6 @@ use tokio::time::Instant;
 
 use crate::log::say;
 use crate::processes;
-use crate::stop::Stop;
 use crate::writeback::{Counters, Writeback};
 
 /// How often the processes and the checkpoints are looked at.
@@ -58,6 +57,11 @@ impl<'a> Stopping<'a> {
         let decisions = spotsweep_attempt::Stopping::new(root, stop.signal, stop.grace);
         let (hold, writeback, open) = (Hold::default(), Writeback::new(), BTreeSet::new());
         Self { stop, root, started: Instant::now(), decisions, watch, hold, free: Vec::new(), writeback, open }
+    }
+
+    /// The command is killed then, if not earlier.
+    pub(crate) fn shorten(&mut self, ends: Instant) {
+        self.decisions.shorten(ends.saturating_duration_since(self.started));
     }
 
     /// Whether any process got the signal.

@@ -1,16 +1,16 @@
 //! A training command that has ended.
 
 use std::io;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
-use spotsweep_protocol::claim::Rollback;
+use spotsweep_protocol::claim::{Outputs, Rollback};
 use spotsweep_seal::{AtEnd, BadEnd, Sealer};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::child::Ended;
 use crate::record::Recorded;
-use crate::upload::Uploader;
+use crate::upload::{UploadError, Uploader};
 use crate::workplace::Workplace;
 use crate::{mlflow, progress};
 
@@ -24,7 +24,40 @@ pub(crate) struct Trained {
     /// Whether MLflow was to go on with the run of an earlier attempt.
     pub(crate) goes_on_with_run: bool,
     pub(crate) sealer: Option<(Sealer, AtEnd)>,
-    pub(crate) uploading: (JoinHandle<Uploader>, oneshot::Sender<()>),
+    /// What came of the last seal.
+    pub(crate) sealed: Option<io::Result<Sealer>>,
+    pub(crate) uploading: Uploading,
+    /// What was uploaded.
+    pub(crate) outputs: Outputs,
+}
+
+/// An upload in the background; absent when it has ended.
+pub(crate) struct Uploading(Option<(JoinHandle<Uploader>, Option<oneshot::Sender<()>>)>);
+
+impl Uploading {
+    /// Uploads every `every`.
+    pub(crate) fn start(uploader: Uploader, every: Duration) -> Self {
+        let (running, stop) = uploader.run(every);
+        Self(Some((running, Some(stop))))
+    }
+
+    /// Lets it end the round that is under way.
+    pub(crate) async fn last_round(&mut self) -> Result<Uploader, UploadError> {
+        let Some((running, stop)) = &mut self.0 else { return Err(UploadError::NoTime) };
+        // Sending fails only where the upload is gone, which the next line reports.
+        let _ = stop.take().map(|stop| stop.send(()));
+        let uploader = running.await;
+        self.0 = None;
+        Ok(uploader?)
+    }
+
+    /// Ends it, and waits until it has let go of its files.
+    pub(crate) async fn abort(&mut self) {
+        if let Some((running, _)) = self.0.take() {
+            running.abort();
+            let _ = running.await;
+        }
+    }
 }
 
 impl Trained {

@@ -118,7 +118,7 @@ impl Uploader {
         }
     }
 
-    /// Uploads in the background, a scan every `every`, until told to stop; then comes back.
+    /// Uploads in the background, a scan every `every`, until it is to stop; then comes back.
     /// A failure here is only logged: the next round tries again.
     pub(crate) fn run(mut self, every: Duration) -> (JoinHandle<Self>, oneshot::Sender<()>) {
         let (stop, mut stopped) = oneshot::channel();

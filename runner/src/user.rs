@@ -134,7 +134,7 @@ mod tests {
             ("", Err("no user")),
             ("-1", Err("no user")),
             ("4294967295", Err("no user")),
-            ("ana:nobody", Err("no group \"nobody\"")),
+            ("ana:no-such-group", Err("no group \"no-such-group\"")),
             ("ana:", Err("no group")),
         ];
         for (text, expected) in cases {

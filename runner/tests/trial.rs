@@ -142,8 +142,8 @@ async fn the_command_ends_the_job_with_its_own_code() {
         assert_eq!(outcome.code, Some(code), "{command:?} {}", outcome.stderr);
         assert!(outcome.stderr.contains(message), "{command:?} {}", outcome.stderr);
     }
-    let told: Vec<_> = world.invocations("end").iter().map(|end| end["exit_code"].clone()).collect();
-    assert_eq!(told, [3, 1, 137, 127, 126]);
+    let reported: Vec<_> = world.invocations("end").iter().map(|end| end["exit_code"].clone()).collect();
+    assert_eq!(reported, [3, 1, 137, 127, 126]);
     assert!(String::from_utf8(world.output("train.log").unwrap()).unwrap().contains("Permission denied"));
 }
 

@@ -30,7 +30,7 @@ impl fmt::Display for Unanswered {
 
 impl Error for Unanswered {}
 
-/// Records calls, and fails one where it is told to.
+/// Records calls, and fails one where a test wants it.
 #[derive(Debug, Default)]
 pub struct Calls {
     state: Mutex<State>,

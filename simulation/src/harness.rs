@@ -253,7 +253,7 @@ impl Harness {
             | InjectedBug::ForgetSuggestions
             | InjectedBug::ForgetContinued
             | InjectedBug::OverlookPeers
-            | InjectedBug::CompareReversed => self.store.spoil(injected_bug),
+            | InjectedBug::CompareReversed => self.store.inject(injected_bug),
             InjectedBug::SkipAudits => self.store.skip_audits_of("trial-claimed"),
             InjectedBug::RevokeAttach => Arc::make_mut(&mut self.permissions).revoke("ebs-state", "ec2:AttachVolume"),
             InjectedBug::DeleteSourceEarly
@@ -290,6 +290,11 @@ impl Harness {
             | InjectedBug::TakeOldest
             | InjectedBug::DropPages
             | InjectedBug::TrainOn
+            | InjectedBug::SealAfterUnmount
+            | InjectedBug::ReleaseBeforeSeal
+            | InjectedBug::IgnoreSecondStop
+            | InjectedBug::AskForever
+            | InjectedBug::CountGraceTwice
             | InjectedBug::AskAgainAndAgain => self.cloud.plant(injected_bug),
         }
     }

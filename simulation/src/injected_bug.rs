@@ -7,7 +7,7 @@ pub enum InjectedBug {
     DeleteSourceEarly,
     /// A copy is made from the oldest snapshot that is there.
     CopyOldSnapshot,
-    /// A runner that is told to wait for its workspace takes it all the same.
+    /// A runner that must wait for its workspace takes it all the same.
     MountUnasked,
     /// Batch is never looked up before a job is submitted again.
     OverlookJobs,
@@ -93,11 +93,21 @@ pub enum InjectedBug {
     TakeOldest,
     /// The last trial of several pages is not read.
     DropPages,
+    /// A runner unmounts its workspace before the last seal.
+    SealAfterUnmount,
+    /// A runner gives its trial back before the last seal.
+    ReleaseBeforeSeal,
+    /// A runner that stops its command ignores a second request.
+    IgnoreSecondStop,
+    /// A runner that is not answered asks on for ever.
+    AskForever,
+    /// A command gets its grace twice.
+    CountGraceTwice,
 }
 
 impl InjectedBug {
     /// All of them.
-    pub const ALL: [Self; 45] = [
+    pub const ALL: [Self; 50] = [
         Self::DeleteSourceEarly,
         Self::CopyOldSnapshot,
         Self::MountUnasked,
@@ -143,6 +153,11 @@ impl InjectedBug {
         Self::KeepRate,
         Self::TakeOldest,
         Self::DropPages,
+        Self::SealAfterUnmount,
+        Self::ReleaseBeforeSeal,
+        Self::IgnoreSecondStop,
+        Self::AskForever,
+        Self::CountGraceTwice,
     ];
 
     /// Names of the invariants of which it breaks one first.
@@ -204,6 +219,11 @@ impl InjectedBug {
             // The source of a copy, or a volume that is being deleted, counts as the new volume.
             Self::TakeOldest => &["what was sealed is held", "every trial has succeeded"],
             Self::DropPages => &["nothing stands still"],
+            Self::SealAfterUnmount => &["every trial has succeeded", "progress is not lost", "what was sealed is held"],
+            // The snapshot that is kept lacks the last seal: the error begins with the trial.
+            Self::ReleaseBeforeSeal => &["sim-", "progress is not lost"],
+            Self::IgnoreSecondStop | Self::CountGraceTwice => &["a runner that knows of its end has closed"],
+            Self::AskForever => &["a runner that is not answered ends"],
             Self::TakeFirstGpus => &["no GPU is used by two trials at once"],
             Self::TrainOn => &["a trial that is stopped early trains no further"],
             Self::ForgetStops => {

@@ -44,7 +44,7 @@ type Handling<'a> = Pin<Box<dyn Future<Output = Result<Report, HandleError>> + '
 struct Invocation<'a> {
     /// None once it has ended.
     future: Option<Handling<'a>>,
-    mishap: InvocationFault,
+    fault: InvocationFault,
     invoked: Invoked,
 }
 
@@ -53,8 +53,8 @@ impl Invocation<'_> {
     fn go_on(&mut self, harness: &Harness) {
         let Some(future) = &mut self.future else { return };
         let passed = self.invoked.passed;
-        harness.calls.fail_next(passed > 0 && self.mishap.fails_at == Some(passed - 1));
-        harness.cloud.fail_entries(self.mishap.entry_error);
+        harness.calls.fail_next(passed > 0 && self.fault.fails_at == Some(passed - 1));
+        harness.cloud.fail_entries(self.fault.entry_error);
         let polled = future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         self.invoked.calls.extend(harness.calls.take());
         harness.calls.take_used(&mut self.invoked.used);
@@ -65,7 +65,7 @@ impl Invocation<'_> {
                 self.invoked.answer = Some(answer);
                 self.future = None;
             }
-            Poll::Pending if self.mishap.dies_at == Some(passed) => self.future = None,
+            Poll::Pending if self.fault.dies_at == Some(passed) => self.future = None,
             Poll::Pending => self.invoked.passed += 1,
         }
     }
@@ -80,9 +80,9 @@ impl Harness {
     ) -> Vec<Invoked> {
         self.calls.take();
         self.calls.take_used(&mut Used::default());
-        let begin = |(event, mishap): &(Value, InvocationFault)| Invocation {
-            future: Some(Box::pin(self.deliver_at(event.clone(), mishap.skew_ms))),
-            mishap: *mishap,
+        let begin = |(event, fault): &(Value, InvocationFault)| Invocation {
+            future: Some(Box::pin(self.deliver_at(event.clone(), fault.skew_ms))),
+            fault: *fault,
             invoked: Invoked::default(),
         };
         let mut invocations: Vec<Invocation<'_>> = events.iter().map(begin).collect();
@@ -103,7 +103,7 @@ impl Harness {
     }
 
     /// Hands one event to an invocation.
-    pub fn invoke_with(&self, event: &Value, mishap: InvocationFault) -> Invoked {
-        self.invoke_all(&[(event.clone(), mishap)], |_| 0).pop().unwrap_or_default()
+    pub fn invoke_with(&self, event: &Value, fault: InvocationFault) -> Invoked {
+        self.invoke_all(&[(event.clone(), fault)], |_| 0).pop().unwrap_or_default()
     }
 }

@@ -34,7 +34,7 @@ pub struct MemoryStore {
     pub decision_log: DecisionLog,
     rows: Mutex<Rows>,
     is_blind: AtomicBool,
-    spoiled: Mutex<Option<InjectedBug>>,
+    injected: Mutex<Option<InjectedBug>>,
     unaudited: Mutex<Option<&'static str>>,
     calls: Arc<Calls>,
 }
@@ -89,16 +89,16 @@ impl MemoryStore {
     }
 
     /// Plants a defect in the records of trials, or in what is read of them.
-    pub(crate) fn spoil(&self, bug: InjectedBug) {
-        *self.spoiled.lock().unwrap_or_else(PoisonError::into_inner) = Some(bug);
+    pub(crate) fn inject(&self, bug: InjectedBug) {
+        *self.injected.lock().unwrap_or_else(PoisonError::into_inner) = Some(bug);
     }
 
-    fn spoiled(&self) -> Option<InjectedBug> {
-        *self.spoiled.lock().unwrap_or_else(PoisonError::into_inner)
+    fn injected(&self) -> Option<InjectedBug> {
+        *self.injected.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn spoil_peers(&self, found: BTreeMap<u32, Peer>) -> BTreeMap<u32, Peer> {
-        match self.spoiled() {
+    fn change_peers(&self, found: BTreeMap<u32, Peer>) -> BTreeMap<u32, Peer> {
+        match self.injected() {
             Some(InjectedBug::CompareReversed) => {
                 found.into_iter().map(|(index, peer)| (index, reversed(peer))).collect()
             }
@@ -151,9 +151,9 @@ impl MemoryStore {
                 None => rows.sweeps.get(&of.0).map(|held| (held.version, held.record.stage.name().to_owned())),
                 Some(index) => rows.trials.get(&(of.0.clone(), index)).map(|held| (held.version, held.record.state())),
             };
-            let told = rows.audits.get(&of).map_or(&[][..], Vec::as_slice);
+            let written = rows.audits.get(&of).map_or(&[][..], Vec::as_slice);
             let figures = rows.unaudited.get(&of).copied().unwrap_or(0);
-            let tells = told.last().map(|last| (told.len() as u64 + figures, last.state.clone()));
+            let tells = written.last().map(|last| (written.len() as u64 + figures, last.state.clone()));
             if stored != tells {
                 return Err(format!("{of:?} is stored as {stored:?}, its audit entries tell {tells:?}"));
             }
@@ -167,7 +167,7 @@ impl MemoryStore {
 }
 
 /// What a planted defect makes of a record that is about to be written.
-fn spoil(bug: InjectedBug, before: Option<&Trial>, trial: &mut Trial) {
+fn inject(bug: InjectedBug, before: Option<&Trial>, trial: &mut Trial) {
     let (newest, is_over) = (trial.attempts.keys().next_back().copied().unwrap_or(0), trial.is_over());
     if let (InjectedBug::ForgetNotices, Some(workspace)) = (bug, &mut trial.workspace) {
         workspace.under_notice.clear();
@@ -323,21 +323,21 @@ impl Store for MemoryStore {
         };
         let mut view = self.calls.call_on(action, on, || self.lock().view(subject, now)).await?;
         self.calls.use_units(partition(subject), table::read(subject, &view));
-        view.peers = view.peers.map(|found| self.spoil_peers(found));
+        view.peers = view.peers.map(|found| self.change_peers(found));
         Ok(view)
     }
 
     async fn peers(&self, sweep: &SweepId) -> Result<BTreeMap<u32, Peer>, Box<dyn Error + Send + Sync>> {
         let found = self.calls.call_on("Query", None, || self.lock().peers_of(sweep)).await?;
         self.calls.use_units(sweep.as_str(), table::of_peers(&found));
-        Ok(self.spoil_peers(found))
+        Ok(self.change_peers(found))
     }
 
     async fn commit(&self, view: &View, change: &Change, audit: &Audit) -> Result<History, CommitError> {
         let held = (!self.is_blind.load(Ordering::Relaxed)).then(|| view.version_of(&change.record));
         let unaudited = *self.unaudited.lock().unwrap_or_else(PoisonError::into_inner);
         let is_kept = unaudited.is_none_or(|event| audit.event != event);
-        let reserved = if self.spoiled() == Some(InjectedBug::OverlookPeers) { &[][..] } else { &change.reserved };
+        let reserved = if self.injected() == Some(InjectedBug::OverlookPeers) { &[][..] } else { &change.reserved };
         for reservation in reserved {
             let reserve = || self.lock().reserve(change.record.sweep(), reservation, audit.at);
             self.calls.call("PutItem", reserve).await.map_err(failed)??;
@@ -348,9 +348,9 @@ impl Store for MemoryStore {
             self.calls.call("PutItem", point).await.map_err(failed)?;
         }
         let mut change = change.clone();
-        if let (Some(bug), Record::Trial(trial)) = (self.spoiled(), &mut change.record) {
+        if let (Some(bug), Record::Trial(trial)) = (self.injected(), &mut change.record) {
             let kept = trial.workspace.as_ref().and_then(Workspace::kept).map(|kept| kept.until);
-            spoil(bug, view.trial.as_ref().map(|held| &held.record), trial);
+            inject(bug, view.trial.as_ref().map(|held| &held.record), trial);
             let forgotten = trial.workspace.as_ref().and_then(Workspace::kept).map(|kept| kept.until);
             // Looked after when the time of what is kept has passed, as far as the record says.
             change.due = if forgotten == kept { change.due } else { forgotten };

@@ -7,11 +7,11 @@ mod curve;
 mod delivery;
 mod disk;
 mod effects;
+mod forged;
 mod invariants;
 mod kept;
 mod mixture;
 mod rng;
-mod strangers;
 mod training;
 mod vanishing;
 mod watch;
@@ -32,11 +32,11 @@ use crate::harness::{Account, Harness};
 use crate::injected_bug::InjectedBug;
 use agent::Agent;
 pub use chaos::Chaos;
+pub(crate) use forged::FORGER;
+use forged::Stray;
 pub use invariants::INVARIANTS;
 pub use mixture::Mixture;
 use rng::Rng;
-pub(crate) use strangers::STRANGER;
-use strangers::Stray;
 pub use training::habits::{Format, Habits, Layout, OnSignal, Replacing, StartedBy};
 pub use watch::{BY_HAND, Resume, Watch};
 
@@ -46,8 +46,8 @@ pub const RECONCILE: Duration = Duration::from_secs(300);
 /// A run that takes longer than this has come to a stop. What is kept stays for a day after the last look at an open sweep.
 const LONGEST: Duration = Duration::from_secs(15 * 86_400);
 
-/// Happenings of one run: a bound, not a tuning.
-const MOST_HAPPENINGS: usize = 2_000_000;
+/// Entries of the queue in one run: a bound, not a tuning.
+const MOST_ENTRIES: usize = 2_000_000;
 
 /// Zones of seeds.
 const ZONES: [&str; 3] = ["us-east-1a", "us-east-1b", "us-east-1c"];
@@ -63,21 +63,33 @@ const TOPIC: &str = "arn:aws:sns:us-east-1:000000000000:sweeps";
 
 /// What happens at some time.
 #[derive(Debug, Clone)]
-enum Happening {
+enum Scheduled {
     /// An event reaches its function, for the first time or again.
-    Deliver { event: Value, tries: usize },
+    Deliver {
+        event: Value,
+        tries: usize,
+    },
     /// A runner does what it does next.
     Step(AttemptKey),
-    /// A request reaches `trial-claim` that nobody waits for.
+    /// A request reaches `trial-claim` whose answer is not awaited.
     Ask(Stray),
     /// A runner looks at the metadata service, and finds something.
     Poll(AttemptKey),
+    /// A container gets SIGTERM, and is killed after a grace.
+    Terminate {
+        key: AttemptKey,
+        grace: Duration,
+    },
+    Kill(AttemptKey),
     /// AWS takes an instance, or a zone's.
     Reclaim,
     /// A zone has capacity again.
     Reopen(String),
     /// The instance of an attempt vanishes.
-    Vanish { key: AttemptKey, is_dead: bool },
+    Vanish {
+        key: AttemptKey,
+        is_dead: bool,
+    },
     /// An instance that was cut off is connected again.
     Reconnect(String),
     /// The schedule fires.
@@ -99,7 +111,7 @@ pub struct Simulation {
     pub epoch: Duration,
     chaos: Chaos,
     rng: Rng,
-    happenings: BTreeMap<(Timestamp, u64), Happening>,
+    queue: BTreeMap<(Timestamp, u64), Scheduled>,
     sequence: u64,
     agents: BTreeMap<AttemptKey, Agent>,
     started: Timestamp,
@@ -128,7 +140,7 @@ impl Simulation {
             epoch: Duration::from_secs(60),
             chaos,
             rng: Rng::new(seed),
-            happenings: BTreeMap::new(),
+            queue: BTreeMap::new(),
             sequence: 0,
             agents: BTreeMap::new(),
             started,
@@ -142,8 +154,8 @@ impl Simulation {
             inputs: None,
         };
         simulation.drop_file("sim.yaml", file);
-        simulation.at(RECONCILE, Happening::Tick);
-        simulation.at(simulation.chaos.ends_after, Happening::Calm);
+        simulation.at(RECONCILE, Scheduled::Tick);
+        simulation.at(simulation.chaos.ends_after, Scheduled::Calm);
         simulation.begin_trouble();
         simulation
     }
@@ -231,7 +243,7 @@ impl Simulation {
     /// Drops another sweep file.
     pub fn drop_file(&mut self, name: &str, file: &str) {
         let dropped = self.harness.put(name, file);
-        self.at(Duration::ZERO, Happening::Deliver { event: dropped, tries: 0 });
+        self.at(Duration::ZERO, Scheduled::Deliver { event: dropped, tries: 0 });
     }
 
     /// Runs until the sweep is settled and nothing is left, or until something is wrong.
@@ -251,7 +263,7 @@ impl Simulation {
     /// # Errors
     /// As above.
     pub fn run_until(&mut self, holds: impl Fn(&Self) -> bool) -> Result<(), String> {
-        for _ in 0..MOST_HAPPENINGS {
+        for _ in 0..MOST_ENTRIES {
             self.take_effects();
             self.check(|invariant| invariant.after_every_step)?;
             if holds(self) {
@@ -259,13 +271,13 @@ impl Simulation {
             }
             self.go_on()?;
         }
-        Err("more happenings than a run may have".into())
+        Err("more entries of the queue than a run may have".into())
     }
 
     /// Lets happen what is next.
     fn go_on(&mut self) -> Result<(), String> {
         let due = self.harness.cloud.world().next_due();
-        let first = self.happenings.keys().next().map(|(at, _)| *at);
+        let first = self.queue.keys().next().map(|(at, _)| *at);
         let Some(next) = due.into_iter().chain(first).min() else {
             return Err("nothing is left to happen, and the sweep is not settled".into());
         };
@@ -275,10 +287,10 @@ impl Simulation {
         }
         self.harness.cloud.world().advance(self.harness.now);
         self.take_effects();
-        while let Some(entry) = self.happenings.first_entry().filter(|entry| entry.key().0 <= self.harness.now) {
-            let happening = entry.remove();
+        while let Some(entry) = self.queue.first_entry().filter(|entry| entry.key().0 <= self.harness.now) {
+            let entry = entry.remove();
             self.steps += 1;
-            self.happen(happening)?;
+            self.happen(entry)?;
             // What it has killed must not take another step.
             self.take_effects();
         }
@@ -291,8 +303,8 @@ impl Simulation {
     }
 
     /// Of all strokes of bad luck only these happen, by their number from 0.
-    pub fn strike_only(&mut self, strokes: BTreeSet<u64>) {
-        self.rng.strike_only(strokes);
+    pub fn only_faults(&mut self, strokes: BTreeSet<u64>) {
+        self.rng.only_faults(strokes);
     }
 
     /// From now on keeps every input that was decided.
@@ -331,7 +343,7 @@ impl Simulation {
         self.passed
     }
 
-    /// How many happenings there were.
+    /// Number of entries of the queue so far.
     pub fn steps(&self) -> u64 {
         self.steps
     }
@@ -341,26 +353,28 @@ impl Simulation {
         self.reclaims
     }
 
-    fn happen(&mut self, happening: Happening) -> Result<(), String> {
-        match happening {
-            Happening::Deliver { event, tries } => self.deliver(event, tries),
-            Happening::Step(key) => self.step(&key)?,
-            Happening::Ask(stray) => self.stray(stray),
-            Happening::Poll(key) => self.poll(&key)?,
-            Happening::Reclaim => self.reclaim(),
-            Happening::Reopen(zone) => {
+    fn happen(&mut self, entry: Scheduled) -> Result<(), String> {
+        match entry {
+            Scheduled::Deliver { event, tries } => self.deliver(event, tries),
+            Scheduled::Step(key) => self.step(&key)?,
+            Scheduled::Ask(stray) => self.stray(stray),
+            Scheduled::Poll(key) => self.poll(&key)?,
+            Scheduled::Terminate { key, grace } => self.terminate(&key, grace)?,
+            Scheduled::Kill(key) => self.end_container(&key),
+            Scheduled::Reclaim => self.reclaim(),
+            Scheduled::Reopen(zone) => {
                 let now = self.harness.now;
                 self.harness.cloud.world().set_zone_capacity(&zone, None, now);
             }
-            Happening::Vanish { key, is_dead } => self.vanish(&key, is_dead),
-            Happening::Reconnect(instance) => self.reconnect(&instance),
-            Happening::Calm => self.end_trouble(),
-            Happening::Tick => {
+            Scheduled::Vanish { key, is_dead } => self.vanish(&key, is_dead),
+            Scheduled::Reconnect(instance) => self.reconnect(&instance),
+            Scheduled::Calm => self.end_trouble(),
+            Scheduled::Tick => {
                 if self.harness.cloud.injected_bug() != Some(InjectedBug::StopSchedule) {
                     let event = self.harness.reconcile();
-                    self.at(Duration::ZERO, Happening::Deliver { event, tries: 0 });
+                    self.at(Duration::ZERO, Scheduled::Deliver { event, tries: 0 });
                 }
-                self.at(RECONCILE, Happening::Tick);
+                self.at(RECONCILE, Scheduled::Tick);
             }
         }
         for event in self.harness.announced() {
@@ -373,8 +387,8 @@ impl Simulation {
         self.harness.store.has_sweep_in(&Stage::Settled)
     }
 
-    fn at(&mut self, after: Duration, happening: Happening) {
+    fn at(&mut self, after: Duration, entry: Scheduled) {
         self.sequence += 1;
-        self.happenings.insert((self.harness.now + after, self.sequence), happening);
+        self.queue.insert((self.harness.now + after, self.sequence), entry);
     }
 }

@@ -1,4 +1,4 @@
-//! Scenarios: what a trial's workspace does, told step by step. `given` makes the trial, each `when` is an event or a
+//! Scenarios: what a trial's workspace does, step by step. `given` makes the trial, each `when` is an event or a
 //! `wait`, and the `then` lines under it are all that follows: the new stage, a note for people, the commands, the
 //! reply. They are played through `decide`, and written from what a trial lived through in a simulated run.
 
@@ -13,9 +13,9 @@ pub use timeline::Timeline;
 ///
 /// # Errors
 /// As [`play`].
-pub fn trim(told: &str) -> Result<String, String> {
-    let mut steps: Vec<&str> = told.lines().filter(|line| !line.starts_with("then")).collect();
-    let essence = essence(&play(told)?);
+pub fn trim(text: &str) -> Result<String, String> {
+    let mut steps: Vec<&str> = text.lines().filter(|line| !line.starts_with("then")).collect();
+    let essence = essence(&play(text)?);
     let mut at = steps.len();
     while at > 0 {
         at -= 1;
@@ -44,10 +44,10 @@ fn essence(played: &str) -> Vec<String> {
 ///
 /// # Errors
 /// The line that can't be played, and why.
-pub fn play(told: &str) -> Result<String, String> {
+pub fn play(text: &str) -> Result<String, String> {
     let mut played = String::new();
     let mut runner = None;
-    for (number, line) in told.lines().enumerate() {
+    for (number, line) in text.lines().enumerate() {
         let text = line.split('#').next().unwrap_or_default().trim();
         let at = |problem: String| format!("line {}, {line:?}: {problem}", number + 1);
         let (verb, rest) = text.split_once(' ').unwrap_or((text, ""));

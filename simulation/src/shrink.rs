@@ -1,4 +1,4 @@
-//! From a seed that fails to the least that still fails, told as a scenario.
+//! From a seed that fails to the least that still fails, as a scenario.
 
 use std::collections::BTreeSet;
 
@@ -37,7 +37,7 @@ pub fn shrink(seed: u64, planted: Option<InjectedBug>) -> Option<Shrunk> {
     let problem = again.run().err().unwrap_or(problem);
     let least = search.least((0..again.strokes()).collect());
     let mut small = search.prepared();
-    small.strike_only(least.iter().copied().collect());
+    small.only_faults(least.iter().copied().collect());
     small.keep_inputs();
     let problem = small.run().err().unwrap_or(problem);
     let scenario = tell(&small, &problem, seed);
@@ -125,7 +125,7 @@ impl Search {
                 let mut fewer = strokes.clone();
                 fewer.drain(from..(from + group).min(strokes.len()));
                 let mut simulation = self.prepared();
-                simulation.strike_only(fewer.iter().copied().collect::<BTreeSet<_>>());
+                simulation.only_faults(fewer.iter().copied().collect::<BTreeSet<_>>());
                 if self.fails(&mut simulation) {
                     strokes = fewer;
                     has_shrunk = true;
@@ -151,6 +151,6 @@ fn tell(run: &Simulation, problem: &str, seed: u64) -> String {
     let mut timeline = Timeline::of(sweep, index);
     run.inputs().iter().for_each(|(at, event)| timeline.tell(event, *at));
     let first_line = problem.lines().next().unwrap_or_default();
-    let told = format!("# Seed {seed}: {first_line}\n{}", timeline.text());
-    trim(&told).unwrap_or(told)
+    let text = format!("# Seed {seed}: {first_line}\n{}", timeline.text());
+    trim(&text).unwrap_or(text)
 }

@@ -108,7 +108,7 @@ pub fn interrupt(fleet: Fleet) -> Result<FleetOutcome, String> {
         failed: Cell::new(0),
     });
     let lines: String = (0..trials).map(|trial| format!("- {{a: {trial}}}\n")).collect();
-    let dropped = scene.harness.put("storm.yaml", &lines);
+    let dropped = scene.harness.put("sweep.yaml", &lines);
     scene.begin(functions::deliver(Rc::clone(&scene), dropped));
     scene.begin(functions::schedule(Rc::clone(&scene)));
 

@@ -13,8 +13,6 @@ RETIRED = {
     "spoiled", "spoils", "spoilt", "storm", "stranger", "strangers", "strike", "strikes", "striking", "struck", "told",
     "whom",
 }
-# Folders that still have such words. A folder without any leaves this list.
-NOT_YET = ("runner/", "simulation/", "studies/", "tests/scenarios/late-requests.txt")
 # The glossary lists what terms were called before, this file lists the words, and the licences are not ours.
 EXEMPT = {"docs/glossary.md", "tests/infra/test_words.py", "LICENSE-APACHE", "LICENSE-MIT"}
 TEXTS = {".rs", ".py", ".sh", ".md", ".toml", ".txt", ".yaml", ".yml", ".js", ".css", ""}
@@ -42,14 +40,8 @@ def tracked():
 class Words(unittest.TestCase):
     def test_no_retired_word_is_used(self):
         for name, text in tracked():
-            if not name.startswith(NOT_YET):
-                with self.subTest(name):
-                    self.assertEqual(list(retired(text)), [], "docs/glossary.md has the term")
-
-    def test_a_folder_without_retired_words_is_not_listed(self):
-        with_words = {name for name, text in tracked() if any(retired(text))}
-        for folder in NOT_YET:
-            self.assertTrue(any(name.startswith(folder) for name in with_words), f"take {folder} off the list")
+            with self.subTest(name):
+                self.assertEqual(list(retired(text)), [], "docs/glossary.md has the term")
 
     def test_words_are_found_in_sentences_and_names(self):
         text = "// Nobody is told.\nfn strike_check() -> StartsAnew {\nconst MOST_STRIKES: u32 = 1;\n// A restriction, foretold.\n"

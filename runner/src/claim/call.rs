@@ -1,10 +1,9 @@
 //! One request to `trial-claim` and its answer, over Lambda Invoke.
 
-use std::time::Duration;
-
 use aws_sdk_lambda::error::SdkError;
 use aws_sdk_lambda::operation::invoke::InvokeError;
 use aws_sdk_lambda::primitives::Blob;
+use spotsweep_attempt::Patience;
 use spotsweep_protocol::claim::{ClaimRequest, Reply, Request};
 use tokio::time::{Instant, sleep};
 
@@ -13,9 +12,6 @@ use crate::exit::Failure;
 use crate::log::say;
 use spotsweep_protocol::cause::chain;
 
-/// First pause between two tries; doubles up to [`LONGEST_PAUSE`].
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// How much of a function's error text goes into the log: more than the function itself writes.
 const ERROR_TEXT_CHARS: usize = 8_000;
 
@@ -66,18 +62,15 @@ impl Claims {
     /// Again and again, until the configured patience has passed since the first failure: a call that took long to
     /// fail is tried again as well.
     pub(super) async fn call_patiently(&self, request: Request) -> Result<Reply, CallError> {
-        let (mut failed_at, mut pause) = (None, FIRST_PAUSE);
+        let (began, mut patience) = (Instant::now(), Patience::new(self.patience));
         loop {
-            let answer = self.call(request.clone()).await;
-            let now = Instant::now();
-            match answer {
-                Err(error) if error.passing() && now + pause < *failed_at.get_or_insert(now) + self.patience => {
-                    say(&format!("{}; trying again in {pause:?}", chain(&error)));
-                    sleep(pause).await;
-                    pause = (pause * 2).min(LONGEST_PAUSE);
-                }
+            let error = match self.call(request.clone()).await {
+                Err(error) if error.passing() => error,
                 answer => return answer,
-            }
+            };
+            let Some(pause) = patience.failed(began.elapsed()) else { return Err(error) };
+            say(&format!("{}; trying again in {pause:?}", chain(&error)));
+            sleep(pause).await;
         }
     }
 

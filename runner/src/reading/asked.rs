@@ -110,13 +110,13 @@ impl Asked {
         take: &mut dyn FnMut(Answer),
     ) -> Result<(), Broken> {
         self.requests.send(format!("{request}\n")).map_err(|_| Broken::Ended)?;
-        let mut heard = Instant::now();
+        let mut last_line = Instant::now();
         loop {
             match self.answers.recv_timeout(TICK.min(silence)) {
                 Ok(Answer::Done) => return Ok(()),
                 Ok(answer) => {
                     take(answer);
-                    heard = Instant::now();
+                    last_line = Instant::now();
                 }
                 Err(RecvTimeoutError::Disconnected) => return Err(Broken::Ended),
                 Err(RecvTimeoutError::Timeout) => {}
@@ -124,7 +124,7 @@ impl Asked {
             if given_up.load(Ordering::Relaxed) {
                 return Err(Broken::GivenUp);
             }
-            if heard.elapsed() >= silence {
+            if last_line.elapsed() >= silence {
                 return Err(Broken::Silent(silence));
             }
         }

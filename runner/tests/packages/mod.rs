@@ -157,7 +157,7 @@ const ACCELERATE: Case = Case {
     next: "epoch_2",
     ..TRAINER
 };
-/// It handles the signal: it ends at the next batch, and saves only where it is told to.
+/// It handles the signal: it ends at the next batch, and saves only where it is to.
 const LIGHTNING: Case = Case {
     words: &["pl.py"],
     name: Some("step="),

@@ -269,11 +269,11 @@ async fn only_a_notice_stops_a_training_and_only_one_that_can_go_on() {
         }
         assert_eq!(world.invocations("notice"), [] as [Value; 0]);
         world.announce(REBALANCE, "{\"noticeTime\": \"2020-10-27T08:22:00Z\"}");
-        until("the recommendation is told", || !world.invocations("notice").is_empty()).await;
+        until("the recommendation is reported", || !world.invocations("notice").is_empty()).await;
         if !workspace {
             // Without a workspace nothing could be saved: it may finish in the time that it has.
             world.announce(INTERRUPTION, &in_seconds(120));
-            until("the interruption is told", || world.invocations("notice").len() > 1).await;
+            until("the interruption is reported", || world.invocations("notice").len() > 1).await;
         }
         fs::write(&go, "").unwrap();
         let outcome = world.outcome(runner).await;

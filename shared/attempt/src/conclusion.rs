@@ -31,7 +31,7 @@ pub enum Cause {
 
 /// What becomes of the trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Conclusion {
+pub(crate) enum Conclusion {
     /// It is another attempt's: nothing is uploaded, and what is saved stays on the workspace.
     Refuse,
     /// The next attempt goes on with it.
@@ -49,7 +49,7 @@ pub enum Conclusion {
 ///
 /// An exit code proves nothing after a stop signal: a script that saves its half-trained model and exits with 0 is not at
 /// its end (fact 37). One that is, resumes in the next attempt and ends at once.
-pub fn conclusion(code: i32, is_finished: bool, cause: Option<&Cause>) -> Conclusion {
+pub(crate) fn conclusion(code: i32, is_finished: bool, cause: Option<&Cause>) -> Conclusion {
     match cause {
         None => Conclusion::ByItself,
         Some(Cause::Fenced(_)) => Conclusion::Refuse,

@@ -1,15 +1,30 @@
 //! What a runner decides about its attempt. The runner looks at the kernel and carries the decisions out; the simulation
-//! does both on its virtual clock.
+//! does both on its virtual clock. [`Machine`] has the order of all that an attempt does; the other modules decide what
+//! one of its actions needs.
 
+mod action;
+mod answer;
+mod claiming;
 mod conclusion;
+mod exit;
 mod hold;
+mod machine;
+mod patience;
 mod process;
+mod stop;
 mod stop_targets;
 mod stopping;
 mod work;
 
-pub use conclusion::{Cause, Conclusion, TIMED_OUT, conclusion};
+pub use action::{Action, Event, Exit};
+pub use answer::Answer;
+pub use claiming::{Claimed, Claiming, Denied, access, mounted};
+pub use conclusion::{Cause, TIMED_OUT};
+pub use exit::{INTERRUPTED, REFUSED, UPLOAD, of_command};
 pub use hold::{Held, Hold};
+pub use machine::Machine;
+pub use patience::{Patience, waiting_pause};
 pub use process::{Id, Process, below, python_launcher};
+pub use stop::{Stop, Terms};
 pub use stopping::{Decision, Look, Stopping, Then};
 pub use work::Work;

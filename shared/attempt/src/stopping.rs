@@ -80,6 +80,11 @@ impl Stopping {
         Self { root, signal, grace, signalled: BTreeSet::new(), helpers: Vec::new(), only_shells: true }
     }
 
+    /// The command is killed so long after the request to stop, if not earlier.
+    pub fn shorten(&mut self, grace: Duration) {
+        self.grace = self.grace.min(grace);
+    }
+
     /// Whether any process got the signal.
     pub fn has_signalled(&self) -> bool {
         !self.signalled.is_empty()

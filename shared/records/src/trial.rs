@@ -14,6 +14,7 @@
 mod early_stop;
 mod interruptions;
 mod job_status;
+mod leaving;
 mod notes;
 mod reason;
 mod retry;
@@ -32,6 +33,7 @@ use crate::stored::is_default;
 use crate::workspace::{TrialRef, Workspace};
 pub use early_stop::{Comparison, EarlyStop};
 pub use job_status::JobStatus;
+pub use leaving::Leaving;
 pub use reason::Reason;
 pub use retry::{RetryOn, RetryRule, retry_rules};
 pub use silence::{AgentState, Host, InstanceStatus, Silence, is_dead};
@@ -123,6 +125,9 @@ pub struct Attempt {
     /// The number of the newest report within the attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequence: Option<u64>,
+    /// Why no workspace goes to it any more, where only its record says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub leaving: Option<Leaving>,
 }
 
 impl Attempt {

@@ -46,10 +46,12 @@ impl Sealer {
                 let sealed = Sealed { doubtful: sealed.doubtful && !was_sound, ..sealed.clone() };
                 self.record.kept.insert(path.clone(), sealed);
             }
-            // A file that may be incomplete does not replace one that is not.
+            // A file that may be incomplete does not replace one that is not. Of two such versions the longer one may be
+            // complete, and the shorter one is its beginning.
             let is_worse = || {
                 let names_nothing = || self.names_nothing(disk, path, files, groups);
-                self.record.kept.contains_key(path) && (sealed.doubtful || names_nothing())
+                let is_better = |kept: &Sealed| !kept.doubtful || kept.stamp.bytes > sealed.stamp.bytes;
+                self.record.kept.get(path).is_some_and(|kept| (sealed.doubtful && is_better(kept)) || names_nothing())
             };
             if !is_known && is_wanted() && !is_worse() && self.keep_one(disk, path, sealed, &mut room) && is_numbered {
                 added.push(path.clone());

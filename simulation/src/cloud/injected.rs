@@ -31,7 +31,7 @@ impl<C> WithBug<'_, C> {
     }
 
     /// Bugs of a volume's creation from a snapshot.
-    fn spoil_copy(&self, from: &mut String, tags: &[Tag]) {
+    fn change_copy(&self, from: &mut String, tags: &[Tag]) {
         let mut world = self.cloud.world();
         if self.has(InjectedBug::DeleteSourceEarly) {
             let source = world.snapshot_of(from).map(|snapshot| snapshot.volume.clone()).unwrap_or_default();
@@ -83,7 +83,7 @@ impl<C: Ec2> WithBug<'_, C> {
 impl<C: Ec2> Ec2 for WithBug<'_, C> {
     async fn create_volume(&self, mut wanted: CreateVolume) -> Result<Volume, CallError> {
         if let Some(from) = &mut wanted.snapshot {
-            self.spoil_copy(from, &wanted.tags);
+            self.change_copy(from, &wanted.tags);
         }
         if self.has(InjectedBug::KeepRate) {
             let is_another_try = wanted.snapshot.is_some() && wanted.initialization_rate.is_none();

@@ -63,7 +63,7 @@ mod tests {
 
     /// PutEvents answers 200 where it has taken nothing.
     #[test]
-    fn what_the_bus_does_not_take_is_told_again() {
+    fn what_the_bus_does_not_take_is_sent_again() {
         let mut harness = Harness::new(1);
         let event = harness.put("bad.yaml", "trials: []\n");
         let fault = InvocationFault { entry_error: Some("InternalFailure"), ..InvocationFault::default() };

@@ -1,5 +1,7 @@
 //! A simulated runner: claims, mounts, trains, seals, leaves, as `spotsweep-runner` does.
 
+mod claiming;
+mod closing;
 mod command;
 mod gpus;
 mod notices;
@@ -10,36 +12,39 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use rustix::process::Signal;
 use serde_json::{Value, json};
-use spotsweep_protocol::claim::{ClaimRequest, Found, Machine, Market, Outputs, Reply, Request, Rollback, Seal};
+use spotsweep_attempt::{Action, Event, Exit, INTERRUPTED, Machine, Patience, REFUSED, Terms};
+use spotsweep_protocol::claim::{ClaimRequest, Found, Reply, Request};
 use spotsweep_protocol::ids::SweepId;
 use spotsweep_protocol::metric::{Metric, Source};
 use spotsweep_protocol::rungs::Reached;
 use spotsweep_protocol::secret::{Secret, TOKEN_VARIABLE};
 use spotsweep_protocol::stall::StallRule;
 use spotsweep_records::sweep::Sweep;
-use spotsweep_records::trial::INTERRUPTED_EXIT_CODE;
 use spotsweep_records::workspace::TrialRef;
 use spotsweep_seal::Sealer;
-use spotsweep_world::{AttemptKey, Defect, Start};
+use spotsweep_world::{AttemptKey, Start};
 
+use self::closing::Left;
 use self::command::Stopping;
 use super::curve;
 use super::training::{STEPS, Training};
-use super::{Happening, Simulation};
+use super::watch::Seen;
+use super::{Scheduled, Simulation};
 use crate::injected_bug::InjectedBug;
 
 /// How often a runner looks at the metadata service (fact 32).
 pub(super) const IMDS_POLL: Duration = Duration::from_secs(5);
 
-/// How long a runner waits after a call that failed.
-const PAUSE: Duration = Duration::from_secs(2);
+/// How the runners' jobs end (`SPOTSWEEP_STOP_SECONDS`).
+const TERMS: Terms = Terms { signal: Signal::TERM, grace: None, stop_after: Duration::from_secs(30), timeout: None };
 
 /// How long a runner asks again after calls that failed (`SPOTSWEEP_PATIENCE_SECONDS`).
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// The runner's exit code where the trial is not its own.
-const REFUSED: i32 = 77;
+/// How long no answer reaches a runner to which none does.
+const MUTE: Duration = Duration::from_secs(900);
 
 /// One attempt.
 #[derive(Debug, Clone)]
@@ -58,14 +63,26 @@ pub(super) struct Agent {
     sequence: u64,
     /// Whether its metadata service is silent.
     pub(super) is_blind: bool,
-    /// Seconds without a sign of life, where its training was ended for that.
-    stalled_seconds: Option<u64>,
+    /// What it decides.
+    machine: Machine,
+    /// Whether it has seen a notice.
+    is_noticed: bool,
+    /// When its container or its instance ends, where it has known that in time.
+    pub(super) ends_at: Option<Timestamp>,
+    /// Until when no answer reaches it.
+    mute_until: Option<Timestamp>,
+    /// The tries of the request that is not answered, and since when.
+    patience: Patience,
+    /// What it has to leave.
+    left: Left,
+    /// What it exits with where it cannot go on.
+    own_code: u8,
     /// Where its trial is compared with others.
     rungs: Vec<u64>,
     /// Whether it has fetched a part of the checkpoint that its trial starts from, and the step of what it has restored.
     has_begun_restoring: bool,
     restored: Option<u32>,
-    /// Since when its claims are not answered.
+    /// Since when its request is not answered.
     unanswered_since: Option<Timestamp>,
     doing: Doing,
 }
@@ -75,12 +92,32 @@ pub(super) struct Agent {
 enum Doing {
     Starting,
     AwaitingEnd,
+    /// It is dead with its instance.
+    Dead,
     Claiming,
-    Mounting { volume: String, found: Found, sealer: Box<Sealer>, stalls: StallRule },
+    Mounting {
+        volume: String,
+        found: Found,
+        sealer: Box<Sealer>,
+        stalls: StallRule,
+    },
     Training(Box<Run>),
     Stopping(Box<Run>, Box<Stopping>),
-    Leaving { step: u32, seal: Option<Seal>, rollback: Option<Rollback> },
-    Ending { step: u32, exit_code: i32 },
+    /// What comes after the command, and when it is done.
+    Closing(Action, Timestamp),
+}
+
+impl Doing {
+    fn name(&self) -> String {
+        match self {
+            Self::Closing(action, _) => format!("{action:?}"),
+            Self::Training(_) => "training".to_owned(),
+            Self::Stopping(..) => "stopping".to_owned(),
+            Self::Starting | Self::AwaitingEnd | Self::Dead | Self::Claiming | Self::Mounting { .. } => {
+                "its beginning".to_owned()
+            }
+        }
+    }
 }
 
 /// A command that runs, and what looks after it.
@@ -114,7 +151,13 @@ impl Agent {
             started: now,
             sequence: 0,
             is_blind: false,
-            stalled_seconds: None,
+            machine: Machine::new(TERMS),
+            is_noticed: false,
+            ends_at: None,
+            mute_until: None,
+            patience: Patience::new(PATIENCE),
+            left: Left::default(),
+            own_code: INTERRUPTED,
             rungs: Vec::new(),
             has_begun_restoring: false,
             restored: None,
@@ -138,7 +181,8 @@ impl Agent {
 
     /// It does nothing more.
     pub(super) fn stands_still(&mut self) {
-        self.doing = Doing::AwaitingEnd;
+        self.doing = Doing::Dead;
+        self.ends_at = None;
     }
 
     /// The rungs that its trial has reached after so many steps.
@@ -151,181 +195,141 @@ impl Agent {
         self.sequence
     }
 
-    /// The last request was not answered: the same comes again.
-    fn repeats(&mut self) -> Next {
-        self.sequence -= 1;
-        Next::After(PAUSE)
+    /// When what it does must be over.
+    fn until(&self) -> Option<Timestamp> {
+        self.machine.until().map(|until| self.started + until)
+    }
+
+    /// What it does goes on at `at`, or ends before.
+    fn next_by(&self, at: Timestamp) -> Next {
+        Next::At(self.until().map_or(at, |until| until.min(at)))
     }
 }
 
 impl Simulation {
     /// The runner does its next step, if it still lives.
     pub(super) fn step(&mut self, key: &AttemptKey) -> Result<(), String> {
-        let Some(agent) = self.agents.get(key).cloned() else { return Ok(()) };
-        if self.waits_for_connection(&agent, Happening::Step(key.clone())) {
+        let Some(mut agent) = self.agents.remove(key) else { return Ok(()) };
+        if self.waits_for_connection(&agent, Scheduled::Step(key.clone())) {
+            agent.ends_at = None;
+            self.agents.insert(key.clone(), agent);
             return Ok(());
         }
-        let Some(mut agent) = self.agents.remove(key) else { return Ok(()) };
         let next = match agent.doing.clone() {
             Doing::Starting => self.begin(&mut agent)?,
-            Doing::AwaitingEnd => Next::Never,
+            Doing::AwaitingEnd => self.await_end(&mut agent)?,
+            Doing::Dead => Next::Never,
             Doing::Claiming => self.claim(&mut agent)?,
-            Doing::Mounting { volume, found, sealer, stalls } => {
-                self.mount(&mut agent, volume, (found, *sealer, stalls))?
-            }
+            Doing::Mounting { volume, found, .. } => self.mount(&mut agent, &volume, found)?,
             Doing::Training(run) => self.train(&mut agent, *run)?,
             Doing::Stopping(run, stopping) => self.stop(&mut agent, *run, *stopping)?,
-            Doing::Leaving { step, seal, rollback } => self.leave(&mut agent, step, seal, rollback),
-            Doing::Ending { step, exit_code } => self.end(&mut agent, step, exit_code),
+            Doing::Closing(action, done_at) => self.closes(&mut agent, action, done_at)?,
         };
+        self.go_on_with(key, agent, next);
+        Ok(())
+    }
+
+    fn go_on_with(&mut self, key: &AttemptKey, agent: Agent, next: Next) {
         match next {
             Next::After(wait) => {
                 self.agents.insert(key.clone(), agent);
-                self.at(wait, Happening::Step(key.clone()));
+                self.at(wait, Scheduled::Step(key.clone()));
             }
             Next::At(at) => {
                 self.agents.insert(key.clone(), agent);
                 let wait = Duration::try_from(at.duration_since(self.harness.now)).unwrap_or_default();
-                self.at(wait, Happening::Step(key.clone()));
+                self.at(wait, Scheduled::Step(key.clone()));
             }
             Next::Never => {
                 self.agents.insert(key.clone(), agent);
             }
             Next::Exit(code) => {
-                self.watch.stopped(&agent.trial);
-                let now = self.harness.now;
-                self.harness.cloud.world().job_exited(key, code, now);
+                self.ends_container(key, &agent, code.into());
             }
         }
-        Ok(())
     }
 
-    fn claim(&mut self, agent: &mut Agent) -> Result<Next, String> {
-        let machine = if agent.is_blind { Machine::default() } else { self.machine(agent) };
-        let machine = Machine { defect: self.defect_seen(agent), task: self.task(agent), ..machine };
-        let reply = self.ask(agent, Request::Claim(machine));
-        let since = reply.is_none().then(|| *agent.unanswered_since.get_or_insert(self.harness.now));
-        agent.unanswered_since = since;
-        Ok(match reply {
-            None if since.is_some_and(|since| self.harness.now - PATIENCE > since) => Next::Exit(INTERRUPTED_EXIT_CODE),
-            None => Next::After(PAUSE),
-            Some(Reply::Waiting { retry_after_ms, .. }) => match self.taken_unasked(agent) {
-                Some(volume) => self.take(agent, volume, (StallRule::OFF, None))?,
-                None => {
-                    self.watch.waits += 1;
-                    Next::After(Duration::from_millis(retry_after_ms.max(1)))
-                }
+    /// What it has mounted goes with it.
+    pub(super) fn ends_container(&mut self, key: &AttemptKey, agent: &Agent, code: i32) {
+        self.watch.stopped(&agent.trial);
+        let now = self.harness.now;
+        let mut world = self.harness.cloud.world();
+        agent.left.volume.iter().for_each(|volume| world.set_mounted(volume, false));
+        world.job_exited(key, code, now);
+    }
+
+    /// Something has happened: the runner does what its machine decides.
+    fn on(&mut self, agent: &mut Agent, event: Event) -> Result<Next, String> {
+        let at = Duration::try_from(self.harness.now.duration_since(agent.started)).unwrap_or_default();
+        match agent.machine.on(event, at) {
+            Some(action) => self.act(agent, action),
+            None => Ok(Next::After(Duration::ZERO)),
+        }
+    }
+
+    fn act(&mut self, agent: &mut Agent, action: Action) -> Result<Next, String> {
+        self.note(agent, |_| format!("{action:?}"));
+        match action {
+            Action::Prepare => {
+                agent.doing = Doing::Claiming;
+                self.claim(agent)
+            }
+            Action::Train => match agent.doing.clone() {
+                Doing::Mounting { volume, sealer, stalls, .. } => self.start_command(agent, volume, (*sealer, stalls)),
+                other => Err(format!("{}: a command starts at {other:?}", agent.trial)),
             },
-            Some(Reply::Unavailable { .. }) if self.is_under_notice(agent) => {
-                agent.doing = Doing::AwaitingEnd;
-                Next::Never
-            }
-            Some(Reply::Unavailable { .. })
-                if agent.is_blind && self.harness.cloud.injected_bug() == Some(InjectedBug::FailWithoutPlace) =>
-            {
-                Next::Exit(REFUSED)
-            }
-            Some(Reply::Unavailable { .. }) if self.defect_seen(agent).is_some() => {
-                self.watch.left_unfit(&agent.instance);
-                Next::Exit(INTERRUPTED_EXIT_CODE)
-            }
-            Some(Reply::Unavailable { reason }) => {
-                self.watch.sent_away(&agent.trial, &reason);
-                Next::Exit(INTERRUPTED_EXIT_CODE)
-            }
-            Some(Reply::Granted(grant)) => {
-                let (stalls, restores) = (grant.stalls, grant.restores);
-                self.watch.granted(&agent.trial, grant.suggested.as_ref());
-                agent.gpus = grant.gpus.unwrap_or_default();
-                agent.rungs = grant.rungs.map(|plan| plan.steps).unwrap_or_default();
-                let volume = grant.workspace.ok_or("granted without its workspace")?.volume;
-                match self.ask(agent, Request::Access) {
-                    None => Next::After(PAUSE),
-                    Some(Reply::Access(_)) => self.take(agent, volume, (stalls, restores))?,
-                    // A newer attempt has come in between.
-                    Some(_refused) => Next::Exit(REFUSED),
+            Action::Stop(stop) => self.begin_stop(agent, &stop),
+            Action::Shorten(grace) => {
+                if let Doing::Stopping(run, stopping) = &mut agent.doing {
+                    stopping.shorten(run.training.has_helper(), grace, self.harness.now);
                 }
+                Ok(Next::After(Duration::ZERO))
             }
-            Some(Reply::Refused { .. }) => Next::Exit(REFUSED),
-            Some(reply @ (Reply::Access(_) | Reply::Accepted {} | Reply::Stop { .. })) => {
-                return Err(format!("{}: attempt {} is told {reply:?}", agent.trial, agent.attempt));
+            Action::AwaitEnd => {
+                agent.doing = Doing::AwaitingEnd;
+                Ok(agent.until().map_or(Next::Never, Next::At))
             }
-        })
-    }
-
-    /// What the metadata service tells.
-    fn machine(&self, agent: &Agent) -> Machine {
-        let world = self.harness.cloud.world();
-        let instance = world.instance(&agent.instance);
-        Machine {
-            instance: Some(agent.instance.clone()),
-            zone: Some(agent.zone.clone()),
-            instance_type: instance.map(|instance| instance.instance_type.clone()),
-            market: instance.map(|instance| if instance.spot { Market::Spot } else { Market::OnDemand }),
-            defect: None,
-            task: None,
+            Action::Exit(exit) => Ok(Next::Exit(match exit {
+                Exit::Code(code) => code,
+                Exit::Left(_) | Exit::Unfit(_) => INTERRUPTED,
+                Exit::Refused(_) => REFUSED,
+                Exit::Failed => agent.own_code,
+            })),
+            last => Ok(self.close(agent, last)),
         }
     }
 
-    /// What the runner finds wrong with its instance before it claims.
-    fn defect_seen(&self, agent: &Agent) -> Option<String> {
-        let looks = self.harness.cloud.injected_bug() != Some(InjectedBug::SkipInstanceCheck);
-        let world = self.harness.cloud.world();
-        let defect = world.instance(&agent.instance)?.defect?;
-        match defect {
-            Defect::Visible => looks.then(|| "0 of 1 GPU answers".to_owned()),
-            Defect::Hidden => None,
+    /// The runner cannot go on, and exits with this code. Whether it gives the trial back.
+    fn fails(&mut self, agent: &mut Agent, (code, is_left): (u8, bool)) -> Result<Next, String> {
+        agent.own_code = code;
+        self.on(agent, Event::Failed { is_left })
+    }
+
+    fn await_end(&mut self, agent: &mut Agent) -> Result<Next, String> {
+        match agent.until() {
+            Some(until) if until <= self.harness.now => self.on(agent, Event::TimeOver),
+            Some(until) => Ok(Next::At(until)),
+            None => Ok(Next::Never),
         }
     }
 
-    /// Whether a command fails at once, whatever it is: so it does on an instance with a defect.
-    fn fails_at_once(&self, agent: &Agent) -> bool {
-        self.harness.cloud.world().instance(&agent.instance).is_some_and(|instance| instance.defect.is_some())
-    }
-
-    /// With the defect planted: the volume of the trial, wherever it is.
-    fn taken_unasked(&self, agent: &Agent) -> Option<String> {
-        let is_planted = self.harness.cloud.injected_bug() == Some(InjectedBug::MountUnasked);
-        let (_, trials) = is_planted.then(|| self.harness.store.state())?;
-        let trial = trials.into_iter().find(|trial| trial.index == agent.trial.index)?;
-        trial.workspace?.volume.id
-    }
-
-    fn leave(&mut self, agent: &mut Agent, step: u32, seal: Option<Seal>, rollback: Option<Rollback>) -> Next {
-        let (sequence, metrics, stalled_seconds) = (agent.next_sequence(), metrics(step), agent.stalled_seconds);
-        let rungs = agent.reached(step);
-        match self.ask(agent, Request::Release { sequence, metrics, seal, rollback, stalled_seconds, rungs }) {
-            None => agent.repeats(),
-            Some(Reply::Stop { .. }) => {
-                self.watch.has_stop(&agent.trial);
-                Next::Exit(0)
-            }
-            Some(_) => Next::Exit(INTERRUPTED_EXIT_CODE),
+    /// The pause before a request is sent again that was not answered.
+    fn again(&mut self, agent: &mut Agent) -> Option<Duration> {
+        let at = Duration::try_from(self.harness.now.duration_since(agent.started)).unwrap_or_default();
+        let since = *agent.unanswered_since.get_or_insert(self.harness.now);
+        let is_planted = self.harness.cloud.injected_bug() == Some(InjectedBug::AskForever);
+        let pause = agent.patience.failed(at).or(is_planted.then_some(Duration::from_secs(30)));
+        if pause.is_some() && self.harness.now - PATIENCE > since {
+            self.watch.is_wrong(Seen::Insistent, format!("{}: not answered since {since}, and asks on", agent.trial));
         }
+        pause
     }
 
-    fn end(&mut self, agent: &mut Agent, step: u32, exit_code: i32) -> Next {
-        let has_trained = exit_code == 0 || !self.fails_at_once(agent);
-        let (sequence, metrics) = (agent.next_sequence(), if has_trained { metrics(step) } else { BTreeMap::new() });
-        let (outputs, seconds) = (Outputs::default(), f64::from(step / STEPS) * self.epoch.as_secs_f64());
-        let (error, stalled_seconds) = (None, agent.stalled_seconds);
-        let rungs = agent.reached(step);
-        let request = Request::End { sequence, exit_code, metrics, outputs, seconds, error, stalled_seconds, rungs };
-        match self.ask(agent, request) {
-            None => agent.repeats(),
-            Some(Reply::Refused { .. }) => Next::Exit(REFUSED),
-            Some(Reply::Waiting { retry_after_ms, .. }) => {
-                agent.repeats();
-                Next::After(Duration::from_millis(retry_after_ms.max(1)))
-            }
-            Some(Reply::Unavailable { .. }) if self.harness.cloud.injected_bug() != Some(InjectedBug::BlameTrial) => {
-                self.leaves_failing(agent);
-                Next::Exit(INTERRUPTED_EXIT_CODE)
-            }
-            Some(_) => {
-                self.ends_for_good(agent, has_trained);
-                Next::Exit(exit_code)
-            }
+    /// The same for a request before the command starts.
+    fn asks_again(&mut self, agent: &mut Agent) -> Result<Next, String> {
+        match self.again(agent) {
+            Some(pause) => Ok(Next::After(pause)),
+            None => self.fails(agent, (INTERRUPTED, false)),
         }
     }
 
@@ -357,20 +361,31 @@ impl Simulation {
         }
     }
 
-    fn ask(&mut self, agent: &Agent, request: Request) -> Option<Reply> {
-        let request = agent.request(request);
+    /// The reply, if it reaches the runner: one that is lost may have taken effect.
+    fn ask(&mut self, agent: &mut Agent, request: Request) -> Option<Reply> {
+        let (now, request) = (self.harness.now, agent.request(request));
+        if self.rng.occurs(self.chaos.mute) {
+            agent.mute_until = Some(now + MUTE.mul_f64(self.rng.share()));
+        }
+        let is_mute = agent.mute_until.is_some_and(|until| now < until) && self.rng.is_bad();
+        if is_mute && self.rng.choose(2) == 0 {
+            return None;
+        }
         self.send_strays(agent, &request);
-        self.invoke(request).1?
+        let reply = self.invoke(request).1?.filter(|_| !is_mute && !self.rng.occurs(self.chaos.unheard))?;
+        (agent.patience, agent.unanswered_since) = (Patience::new(PATIENCE), None);
+        Some(reply)
     }
 }
 
 /// What a runner does next.
+#[derive(Debug, Clone, Copy)]
 enum Next {
     After(Duration),
     At(Timestamp),
     /// It waits until its instance is gone.
     Never,
-    Exit(i32),
+    Exit(u8),
 }
 
 fn metrics(step: u32) -> BTreeMap<String, Metric> {

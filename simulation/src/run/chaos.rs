@@ -1,4 +1,4 @@
-//! What goes wrong in a run: each kind of trouble, and where it strikes. A new kind is a field here, its share in
+//! What goes wrong in a run: each kind of trouble, and where it occurs. A new kind is a field here, its share in
 //! [`Chaos::mixed`], and the place below where the dice are asked.
 
 use std::time::Duration;
@@ -8,7 +8,7 @@ use rand_chacha::rand_core::Rng as _;
 use serde_json::Value;
 use spotsweep_world::Service;
 
-use super::{Habits, Happening, OnSignal, RECONCILE, Simulation};
+use super::{Habits, OnSignal, RECONCILE, Scheduled, Simulation};
 use crate::invocation::InvocationFault;
 
 /// How long an invocation may take: what comes within that time may run beside it.
@@ -99,6 +99,12 @@ pub struct Chaos {
     pub hangs: f64,
     /// Attempts whose instance vanishes some time after they have begun: it is dead, or cut off for 40 minutes.
     pub vanishing: f64,
+    /// Attempts whose container is stopped some time after it has begun, and as many of those that are under notice.
+    pub terminated: f64,
+    /// Requests of a runner of which the answer is lost.
+    pub unheard: f64,
+    /// Requests of a runner from which on no answer reaches it, for up to a quarter of an hour.
+    pub mute: f64,
     /// Events that arrive an hour late.
     pub hour_late: f64,
     /// Requests of a runner that arrive again, up to an hour later.
@@ -148,6 +154,9 @@ impl Chaos {
             slow_seals: 0.0,
             hangs: 0.0,
             vanishing: 0.0,
+            terminated: 0.0,
+            unheard: 0.0,
+            mute: 0.0,
             hour_late: 0.0,
             late_requests: 0.0,
             forged: 0.0,
@@ -190,6 +199,9 @@ impl Chaos {
             slow_seals: 0.1,
             hangs: 0.1,
             vanishing: 0.1,
+            terminated: 0.05,
+            unheard: 0.05,
+            mute: 0.01,
             hour_late: 0.05,
             late_requests: 0.1,
             forged: 0.1,
@@ -233,6 +245,9 @@ impl Chaos {
             slow_seals: share(0.4),
             hangs: 0.0,
             vanishing: 0.0,
+            terminated: 0.0,
+            unheard: 0.0,
+            mute: 0.0,
             hour_late: share(0.2),
             late_requests: 0.0,
             forged: 0.0,
@@ -285,7 +300,7 @@ impl Simulation {
         drop(world);
         self.harness.cloud.list_late(self.chaos.unlisted);
         if let Some(mean) = self.chaos.reclaim_every {
-            self.at(mean, Happening::Reclaim);
+            self.at(mean, Scheduled::Reclaim);
         }
     }
 
@@ -301,51 +316,51 @@ impl Simulation {
         (trouble.unusable_key, trouble.lag_ms) = (false, 0);
     }
 
-    /// Puts an event on the bus: lost, late, or twice. What no rule takes reaches nobody.
+    /// Puts an event on the bus: lost, late, or twice. What no rule takes reaches no function.
     pub(super) fn send(&mut self, event: &Value) {
         if self.harness.permissions.function_of(event).is_none() {
             return;
         }
-        if event["source"] == "aws.ec2" && self.rng.strikes(self.chaos.lost) {
+        if event["source"] == "aws.ec2" && self.rng.occurs(self.chaos.lost) {
             return;
         }
-        let copies = if self.rng.strikes(self.chaos.doubled) { 2 } else { 1 };
+        let copies = if self.rng.occurs(self.chaos.doubled) { 2 } else { 1 };
         for _ in 0..copies {
             let share = self.rng.share();
-            let is_late = !self.chaos.delay.is_zero() && self.rng.strikes(1.0);
+            let is_late = !self.chaos.delay.is_zero() && self.rng.occurs(1.0);
             let delay = if is_late { self.chaos.delay.mul_f64(share) } else { Duration::ZERO };
-            let delay = if self.rng.strikes(self.chaos.hour_late) { HOUR } else { delay };
-            self.at(delay, Happening::Deliver { event: event.clone(), tries: 0 });
+            let delay = if self.rng.occurs(self.chaos.hour_late) { HOUR } else { delay };
+            self.at(delay, Scheduled::Deliver { event: event.clone(), tries: 0 });
         }
     }
 
     /// What happens to the next invocation.
-    pub(super) fn mishap(&mut self) -> InvocationFault {
+    pub(super) fn fault(&mut self) -> InvocationFault {
         let chosen = self.chaos.killed_at.and_then(|point| point.checked_sub(self.passed));
-        let dies_at = self.rng.strikes(self.chaos.killed).then(|| self.rng.choose(POINTS));
-        let fails_at = self.rng.strikes(self.chaos.failed).then(|| self.rng.choose(POINTS));
-        let entry_error = self.rng.strikes(self.chaos.unsent).then(|| ENTRY_ERRORS[self.rng.choose(2)]);
-        let mut mishap = InvocationFault { dies_at: chosen.or(dies_at), fails_at, skew_ms: 0, entry_error };
-        if !self.chaos.skew.is_zero() && self.rng.strikes(0.5) {
+        let dies_at = self.rng.occurs(self.chaos.killed).then(|| self.rng.choose(POINTS));
+        let fails_at = self.rng.occurs(self.chaos.failed).then(|| self.rng.choose(POINTS));
+        let entry_error = self.rng.occurs(self.chaos.unsent).then(|| ENTRY_ERRORS[self.rng.choose(2)]);
+        let mut fault = InvocationFault { dies_at: chosen.or(dies_at), fails_at, skew_ms: 0, entry_error };
+        if !self.chaos.skew.is_zero() && self.rng.occurs(0.5) {
             let furthest = self.chaos.skew.as_secs_f64() * 1000.0;
             #[expect(clippy::cast_possible_truncation, reason = "some seconds in milliseconds")]
             let off = ((self.rng.share() * 2.0 - 1.0) * furthest) as i64;
-            mishap.skew_ms = off;
+            fault.skew_ms = off;
         }
-        mishap
+        fault
     }
 
     /// Takes the event that is next on the bus, to run beside what is about to run.
     pub(super) fn companion(&mut self) -> Option<(Value, usize)> {
-        if !self.rng.strikes(self.chaos.beside) {
+        if !self.rng.occurs(self.chaos.beside) {
             return None;
         }
         let until = self.harness.now + INVOCATION;
-        let is_event = |happening: &Happening| matches!(happening, Happening::Deliver { .. });
-        let near = self.happenings.range(..(until, 0)).find(|(_, happening)| is_event(happening));
+        let is_event = |entry: &Scheduled| matches!(entry, Scheduled::Deliver { .. });
+        let near = self.queue.range(..(until, 0)).find(|(_, entry)| is_event(entry));
         let place = near.map(|(place, _)| *place)?;
-        match self.happenings.remove(&place) {
-            Some(Happening::Deliver { event, tries }) => Some((event, tries)),
+        match self.queue.remove(&place) {
+            Some(Scheduled::Deliver { event, tries }) => Some((event, tries)),
             Some(_) | None => None,
         }
     }
@@ -356,18 +371,18 @@ impl Simulation {
         let training: Vec<String> = self.agents.values().map(|agent| agent.instance.clone()).collect();
         if self.reclaims < self.chaos.most_reclaims {
             let wait = mean.mul_f64(2.0 * self.rng.share());
-            self.at(wait, Happening::Reclaim);
+            self.at(wait, Scheduled::Reclaim);
         }
         let (chosen, share) = (self.rng.choose(training.len()), self.rng.share());
         let is_announced = share >= self.chaos.unannounced;
-        let Some(instance) = training.get(chosen).filter(|_| self.rng.strikes(1.0)) else { return };
+        let Some(instance) = training.get(chosen).filter(|_| self.rng.occurs(1.0)) else { return };
         let notice = is_announced.then_some(Duration::from_secs(120));
         let now = self.harness.now;
         let zone = self.harness.cloud.world().instance(instance).map(|found| found.zone.clone());
         self.reclaims += 1;
-        if let Some(zone) = zone.filter(|_| self.rng.strikes(self.chaos.zone_wide)) {
+        if let Some(zone) = zone.filter(|_| self.rng.occurs(self.chaos.zone_wide)) {
             let _ = self.harness.cloud.world().reclaim_zone(&zone, notice, now);
-            self.at(Duration::from_secs(900), Happening::Reopen(zone));
+            self.at(Duration::from_secs(900), Scheduled::Reopen(zone));
         } else {
             // One that is going already can't be taken again.
             let _ = self.harness.cloud.world().reclaim(instance, notice, now);

@@ -7,7 +7,7 @@ use spotsweep_protocol::cause::chain;
 use spotsweep_protocol::claim::Reply;
 
 use super::agent::Agent;
-use super::{Habits, Happening, Simulation};
+use super::{Habits, Scheduled, Simulation};
 use crate::invocation::Invoked;
 
 /// Lambda's retries of an asynchronous invocation (fact 34).
@@ -26,19 +26,19 @@ impl Simulation {
     /// is on record already needs no person.
     fn retry(&mut self, event: Value, tries: usize) {
         if let Some(wait) = RETRIES.get(tries) {
-            self.at(*wait, Happening::Deliver { event, tries: tries + 1 });
+            self.at(*wait, Scheduled::Deliver { event, tries: tries + 1 });
         } else if event["source"] == "aws.s3" {
             let wait = self.chaos.ends_after.saturating_sub(self.elapsed());
-            self.at(wait, Happening::Deliver { event, tries: 0 });
+            self.at(wait, Scheduled::Deliver { event, tries: 0 });
         }
     }
 
     /// One invocation, perhaps with another one at the same time; the event again, and the reply where it answered.
     pub(super) fn invoke(&mut self, event: Value) -> (Value, Option<Option<Reply>>) {
-        let mut together = vec![(event, self.mishap())];
+        let mut together = vec![(event, self.fault())];
         let mut tries = 0;
         if let Some((beside, tried)) = self.companion() {
-            together.push((beside, self.mishap()));
+            together.push((beside, self.fault()));
             tries = tried;
         }
         let Self { harness, rng, .. } = self;

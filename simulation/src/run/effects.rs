@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use spotsweep_records::trial::INTERRUPTED_EXIT_CODE;
 use spotsweep_world::{AttemptKey, Effect, Start};
 
 use super::agent::Agent;
-use super::{Happening, Simulation};
+use super::{Scheduled, Simulation};
+
+/// Exit code of a container that is killed.
+const KILLED: i32 = 137;
 
 impl Simulation {
     pub(super) fn take_effects(&mut self) {
@@ -16,14 +18,7 @@ impl Simulation {
                 Effect::Emit(event) => self.send(&event),
                 Effect::Start(start) => self.start(start),
                 Effect::Kill(attempt) => self.kill(&attempt),
-                // An agent without a connection stops nothing.
-                Effect::Stop { attempt, .. } if self.is_disconnected(&attempt) => {}
-                Effect::Stop { attempt, .. } => {
-                    self.kill(&attempt);
-                    // As a runner does that gets SIGTERM: Batch must not take that for a reason to start another attempt.
-                    let now = self.harness.now;
-                    self.harness.cloud.world().job_exited(&attempt, INTERRUPTED_EXIT_CODE, now);
-                }
+                Effect::Stop { attempt: key, grace } => self.at(Duration::ZERO, Scheduled::Terminate { key, grace }),
             }
         }
     }
@@ -36,23 +31,31 @@ impl Simulation {
         }
     }
 
+    /// The grace of a container is over.
+    pub(super) fn end_container(&mut self, attempt: &AttemptKey) {
+        let is_there = self.agents.get(attempt).is_some_and(|agent| self.is_stoppable(agent));
+        let Some(mut agent) = is_there.then(|| self.agents.remove(attempt)).flatten() else { return };
+        self.killed(&mut agent);
+        self.note_kill(&agent);
+        self.ends_container(attempt, &agent, KILLED);
+    }
+
     fn start(&mut self, start: Start) {
         let zone = self.harness.cloud.world().instance(&start.instance).map(|found| found.zone.clone());
         let Some(mut agent) = Agent::new(&start, zone.unwrap_or_default(), self.harness.now) else { return };
         self.watch.begins(&start.instance);
-        agent.is_blind = self.rng.strikes(self.chaos.silent);
+        agent.is_blind = self.rng.occurs(self.chaos.silent);
         let key = start.attempt;
         self.may_vanish(&key);
+        if self.rng.occurs(self.chaos.terminated) {
+            let wait = self.epoch.mul_f64(3.0 * self.rng.share());
+            let grace = Duration::from_secs(30);
+            self.at(wait, Scheduled::Terminate { key: key.clone(), grace });
+        }
         // So long a runner asks the metadata service before it claims without its place.
         let wait = if agent.is_blind { Duration::from_secs(30) } else { Duration::ZERO };
-        self.at(wait, Happening::Step(key.clone()));
+        self.at(wait, Scheduled::Step(key.clone()));
         self.agents.insert(key, agent);
         self.notices_are_out();
-    }
-
-    fn is_disconnected(&self, attempt: &AttemptKey) -> bool {
-        let instance = self.agents.get(attempt).map(|agent| &agent.instance);
-        let world = self.harness.cloud.world();
-        instance.and_then(|instance| world.instance(instance)).is_some_and(|found| found.disconnected)
     }
 }

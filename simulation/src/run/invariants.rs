@@ -50,6 +50,8 @@ pub const INVARIANTS: &[Invariant] = &[
     always("a training goes on from what one save has written", nothing_mixed),
     always("no complete checkpoint is put aside", nothing_complete_put_aside),
     always("at most one attempt holds a workspace", one_holder),
+    always("a runner that knows of its end has closed its workspace by then", closed_in_time),
+    always("a runner that is not answered ends when its patience is over", patience_ends),
     always("a trial trains only on its own volume", own_volume),
     always("no GPU is used by two trials at once", gpus_are_own),
     always("a reclaim costs a trial at most one attempt more than the one that it interrupts", reclaim_costs_one),
@@ -149,6 +151,15 @@ fn one_holder(run: &Simulation) -> Result<(), String> {
     run.watch.seen(Seen::Versioned)
 }
 
+/// What is not sealed and unmounted in order is less than what the grace was there for.
+fn closed_in_time(run: &Simulation) -> Result<(), String> {
+    run.watch.seen(Seen::Late)
+}
+
+fn patience_ends(run: &Simulation) -> Result<(), String> {
+    run.watch.seen(Seen::Insistent)
+}
+
 /// A model of another trial on the leaderboard, and that trial's checkpoints written over.
 fn own_volume(run: &Simulation) -> Result<(), String> {
     run.watch.seen(Seen::Foreign)
@@ -201,8 +212,8 @@ fn dead_are_ended(run: &Simulation) -> Result<(), String> {
 fn working_stay(run: &Simulation) -> Result<(), String> {
     let world = run.harness.cloud.world();
     let is_ended = |found: &&Instance| {
-        let by_whom = found.state_reason.map(|(code, _)| code);
-        found.state == InstanceState::ShuttingDown && by_whom == Some(USER_INITIATED) && found.has_jobs()
+        let by_code = found.state_reason.map(|(code, _)| code);
+        found.state == InstanceState::ShuttingDown && by_code == Some(USER_INITIATED) && found.has_jobs()
     };
     match world.instances().filter(is_ended).find(|found| !found.impaired) {
         Some(found) => Err(format!("{} was ended, and EC2 shows it as not impaired", found.id)),
@@ -230,8 +241,8 @@ fn success_is_whole(run: &Simulation) -> Result<(), String> {
 fn is_refused(run: &Simulation, trial: &Trial) -> bool {
     let lasts = run.chaos.unusable_key || matches!(run.chaos.denied, Some(("CreateVolume" | "AttachVolume", None)));
     let reason = trial.attempts.values().next_back().and_then(|attempt| attempt.reason.as_ref());
-    let is_told = matches!(reason.and_then(Reason::stopped), Some(StopReason::Workspace { .. }));
-    trial.status == JobStatus::Failed && lasts && is_told && run.watch.sealed(&trial.of()) == 0
+    let is_refused_for_good = matches!(reason.and_then(Reason::stopped), Some(StopReason::Workspace { .. }));
+    trial.status == JobStatus::Failed && lasts && is_refused_for_good && run.watch.sealed(&trial.of()) == 0
 }
 
 /// Whether a trial failed because its attempts were used up, while a permission was missing all the time: volumes that may

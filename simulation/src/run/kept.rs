@@ -12,7 +12,7 @@ use spotsweep_records::workspace::{OPERATION_TAG, SWEEP_TAG, Stage, TRIAL_TAG, T
 use spotsweep_world::ebs::Leftovers;
 
 use super::training::load::newest_whole;
-use super::{BY_HAND, Happening, STALLED, Simulation, ZONES};
+use super::{BY_HAND, STALLED, Scheduled, Simulation, ZONES};
 
 /// How long the second sweep waits for capacity: longer than what a seed keeps is there without it.
 const WAITS: Duration = Duration::from_secs(5400);
@@ -38,7 +38,7 @@ impl Simulation {
         let now = self.harness.now;
         for zone in ZONES {
             self.harness.cloud.world().set_zone_capacity(zone, Some(0), now);
-            self.at(WAITS, Happening::Reopen(zone.to_owned()));
+            self.at(WAITS, Scheduled::Reopen(zone.to_owned()));
         }
         self.run_until(|run| {
             let mut ended = Vec::new();

@@ -119,7 +119,9 @@ impl Mixture {
         let choose = |most: usize| usize::try_from(upto(u32::try_from(most).unwrap_or(1) - 1)).unwrap_or(0);
         let habits = mixture.chaos.habits.with_processes(choose);
         let restores = upto(3) == 0;
-        let chaos = Chaos { vanishing, late_links, habits, ..mixture.chaos };
+        let mut some = |among: u32, share: f64| if upto(among - 1) == 0 { share } else { 0.0 };
+        let (terminated, unheard, mute) = (some(3, 0.3), some(3, 0.1), some(4, 0.02));
+        let chaos = Chaos { vanishing, late_links, habits, terminated, unheard, mute, ..mixture.chaos };
         let mixture = Self { gpus, restores, chaos, ..mixture }.at_rate(&mut upto);
         let unsent = if upto(3) == 0 { 0.2 } else { 0.0 };
         Self { chaos: Chaos { unsent, ..mixture.chaos }, ..mixture }
@@ -156,7 +158,7 @@ impl Mixture {
     fn on_defective_instances(self, upto: &mut impl FnMut(u32) -> u32) -> Self {
         match upto(3) {
             // With them no more false starts in a row than a trial survives.
-            0 => Self { defective_instances: 1 + upto(1), failing_starts: self.failing_starts.min(2), ..self },
+            0 => Self { defective_instances: 1 + upto(2), failing_starts: self.failing_starts.min(1), ..self },
             _most => self,
         }
     }

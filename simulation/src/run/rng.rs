@@ -31,12 +31,17 @@ impl Rng {
     }
 
     /// Whether something goes wrong that does with this probability.
-    pub(super) fn strikes(&mut self, probability: f64) -> bool {
+    pub(super) fn occurs(&mut self, probability: f64) -> bool {
         if self.is_calm || probability <= 0.0 || self.share() >= probability {
             return false;
         }
         self.strokes += 1;
         self.only.as_ref().is_none_or(|only| only.contains(&(self.strokes - 1)))
+    }
+
+    /// Whether anything may still go wrong.
+    pub(super) fn is_bad(&self) -> bool {
+        !self.is_calm
     }
 
     /// Nothing goes wrong from now on.
@@ -45,7 +50,7 @@ impl Rng {
     }
 
     /// Only these strokes happen, by their number from 0.
-    pub(super) fn strike_only(&mut self, strokes: BTreeSet<u64>) {
+    pub(super) fn only_faults(&mut self, strokes: BTreeSet<u64>) {
         self.only = Some(strokes);
     }
 

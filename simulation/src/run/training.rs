@@ -222,7 +222,12 @@ impl Training {
 
     /// Whether it has trained to its end and reports that, though a signal has arrived.
     pub(super) fn is_finished(&self) -> bool {
-        self.step >= self.total && self.habits.on_signal == OnSignal::Finishes
+        self.is_whole() && self.habits.on_signal == OnSignal::Finishes
+    }
+
+    /// Whether it has trained to its end.
+    pub(super) fn is_whole(&self) -> bool {
+        self.step >= self.total
     }
 
     /// When it does something next.

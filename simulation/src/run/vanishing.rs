@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use spotsweep_world::AttemptKey;
 
 use super::agent::Agent;
-use super::{Happening, Simulation};
+use super::{Scheduled, Simulation};
 
 /// How long an instance is cut off that works on meanwhile: longer than reports may be missing.
 const CUT_OFF: Duration = Duration::from_secs(40 * 60);
@@ -17,11 +17,11 @@ const TRIES: Duration = Duration::from_secs(60);
 impl Simulation {
     /// Some time after an attempt has begun, its instance may vanish.
     pub(super) fn may_vanish(&mut self, key: &AttemptKey) {
-        if !self.rng.strikes(self.chaos.vanishing) {
+        if !self.rng.occurs(self.chaos.vanishing) {
             return;
         }
         let (wait, is_dead) = (self.epoch.mul_f64(2.0 * self.rng.share()), self.rng.choose(2) == 0);
-        self.at(wait, Happening::Vanish { key: key.clone(), is_dead });
+        self.at(wait, Scheduled::Vanish { key: key.clone(), is_dead });
     }
 
     /// The instance of an attempt is dead, which EC2's status checks show, or cut off, which they do not. In both cases
@@ -33,13 +33,13 @@ impl Simulation {
             return;
         }
         if !has_begun {
-            self.at(TRIES, Happening::Vanish { key: key.clone(), is_dead });
+            self.at(TRIES, Scheduled::Vanish { key: key.clone(), is_dead });
             return;
         }
         let now = self.harness.now;
         self.harness.cloud.world().set_connection(&instance, true, is_dead, now);
         if !is_dead {
-            self.at(CUT_OFF, Happening::Reconnect(instance));
+            self.at(CUT_OFF, Scheduled::Reconnect(instance));
             return;
         }
         let mut agents = std::mem::take(&mut self.agents);
@@ -64,10 +64,10 @@ impl Simulation {
     }
 
     /// What a runner that is cut off was about to do waits.
-    pub(super) fn waits_for_connection(&mut self, agent: &Agent, happening: Happening) -> bool {
+    pub(super) fn waits_for_connection(&mut self, agent: &Agent, entry: Scheduled) -> bool {
         let is_cut_off = self.is_cut_off(&agent.instance);
         if is_cut_off {
-            self.at(TRIES, happening);
+            self.at(TRIES, entry);
         }
         is_cut_off
     }

@@ -83,6 +83,10 @@ pub(super) enum Seen {
     Unfair,
     /// An attempt of a trial that is stopped early trained.
     Revived,
+    /// An attempt that knew of its end still had its workspace mounted then.
+    Late,
+    /// An attempt asked on after its patience was over.
+    Insistent,
 }
 
 const DELETIONS: [&str; 2] = ["DeleteVolume", "DeleteSnapshot"];
@@ -101,7 +105,7 @@ pub struct Watch {
     pub most_calls: BTreeMap<String, usize>,
     /// The same without deletions: how many are due depends on how long they were refused.
     pub most_other_calls: BTreeMap<String, usize>,
-    /// Times that a runner was told to wait for its workspace.
+    /// Times that a runner had to wait for its workspace.
     pub waits: u64,
     /// Invocations of all functions.
     pub invocations: u64,
@@ -212,7 +216,12 @@ impl Watch {
         }
     }
 
-    /// An attempt leaves an instance that cannot train, and was told to.
+    /// An attempt that waits for the end of its instance is stopped: the next one may begin there.
+    pub(super) fn leaves_under_notice(&mut self, trial: &TrialRef, instance: &str) {
+        self.under_notice.remove(&(trial.clone(), instance.to_owned()));
+    }
+
+    /// An attempt leaves an instance that cannot train, as it should.
     pub(super) fn left_unfit(&mut self, instance: &str) {
         self.unfit.entry(instance.to_owned()).or_default();
     }
@@ -257,7 +266,7 @@ impl Watch {
         }
     }
 
-    /// The control plane has been told that the instance is under notice.
+    /// The control plane knows that the instance is under notice.
     pub(super) fn warned(&mut self, trial: &TrialRef, instance: &str) {
         self.warned.insert((trial.clone(), instance.to_owned()));
     }

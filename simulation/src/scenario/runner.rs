@@ -105,7 +105,7 @@ impl ScenarioRunner {
         decision
     }
 
-    /// What people are told of fallbacks; the wording is not a matter of these tests.
+    /// What people read about fallbacks; the wording is not a matter of these tests.
     fn notes(&self) -> usize {
         let trial = self.view.trial.as_ref().map(|held| &held.record);
         trial.and_then(|trial| trial.workspace.as_ref()).map_or(0, |workspace| workspace.notes.len())

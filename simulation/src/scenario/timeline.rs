@@ -11,7 +11,7 @@ use spotsweep_protocol::ids::SweepId;
 use spotsweep_protocol::secret::Secret;
 use spotsweep_records::workspace::{Fact, RefusalKind, SnapshotState, VolumeState, is_of_key};
 
-use crate::run::STRANGER;
+use crate::run::FORGER;
 
 /// What one trial lived through.
 #[derive(Debug)]
@@ -71,7 +71,7 @@ impl Timeline {
                 self.fact(fact)
             }
             // What is forged is refused.
-            Input::Event(Event::TrialRequested(request)) if request.secret == Some(Secret::of(STRANGER)) => None,
+            Input::Event(Event::TrialRequested(request)) if request.secret == Some(Secret::of(FORGER)) => None,
             Input::Event(Event::TrialRequested(request)) if self.is_of(&request.sweep, request.index) => {
                 let what = self.ask(&request.ask)?;
                 Some(format!("attempt {} {what}", request.attempt))

@@ -15,7 +15,7 @@ use spotsweep_records::sweep::notification::{Kind, Notification, SilentAttempt};
 use spotsweep_records::trial::{Attempt, HOST_GONE, Host, JobStatus, Observation};
 use spotsweep_records::workspace::{Fact, Refusal, RefusalKind, SnapshotState, TrialRef, VolumeState};
 
-use crate::run::STRANGER;
+use crate::run::FORGER;
 
 /// Batch's id of the trial's job.
 pub(super) const JOB: &str = "job";
@@ -86,7 +86,7 @@ pub(super) fn input(sweep: &SweepId, text: &str) -> Result<Input, String> {
         }
         ["attempt", attempt, ask @ ..] => requested(sweep, number(attempt)?, (TOKEN, 0), ask),
         ["somebody", "as", "attempt", attempt, ask @ ..] => requested(sweep, number(attempt)?, (TOKEN, 1), ask),
-        ["stranger", "as", "attempt", attempt, ask @ ..] => requested(sweep, number(attempt)?, (STRANGER, 1), ask),
+        ["forger", "as", "attempt", attempt, ask @ ..] => requested(sweep, number(attempt)?, (FORGER, 1), ask),
         _ => Err("no such event".into()),
     }
 }

@@ -103,7 +103,7 @@ impl Figures {
             "finished_trials": self.finished_trials,
             "usd": self.usd,
             "usd_of": usd_of,
-            "told_usd": self.recorded.map(|spent| spent.usd),
+            "recorded_usd": self.recorded.map(|spent| spent.usd),
             "usd_per_useful_hour": self.usd_per_useful_hour,
             "useful_share": self.useful_share,
             "interruptions": self.interruptions,

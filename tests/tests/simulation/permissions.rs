@@ -59,6 +59,7 @@ fn used() -> Used {
         }
     }
     (0..200).for_each(|seed| look(&mut unanswered(seed), &mut used));
+    (0..20).for_each(|seed| look(&mut refused_at_notice(seed), &mut used));
     withdrawn(&mut used);
     worn_out_last(&mut used);
     continued(&mut used);
@@ -174,6 +175,16 @@ fn hanging(seed: u64) -> Simulation {
 fn unanswered(seed: u64) -> Simulation {
     let mut mixture = Mixture { budget: None, trials: 2, epochs: 1, ..Mixture::of_seed(seed) };
     mixture.chaos = Chaos { failed: 0.2, killed: 0.1, delay: Duration::from_secs(60), ..Chaos::none() };
+    Simulation::mixed(seed, &mixture)
+}
+
+/// A sweep whose instances are often taken, with a notice, and that may make no snapshots for a while. EC2 answers the same
+/// where a volume is gone: `spot-interruption` looks it up.
+fn refused_at_notice(seed: u64) -> Simulation {
+    let mut mixture = Mixture { budget: None, trials: 2, epochs: 20, ..Mixture::of_seed(seed) };
+    let (reclaim_every, denied) = (Some(Duration::from_secs(120)), Some(("CreateSnapshot", None)));
+    mixture.chaos = Chaos { reclaim_every, denied, most_reclaims: 8, ..Chaos::none() };
+    mixture.chaos.ends_after = Duration::from_secs(2_000);
     Simulation::mixed(seed, &mixture)
 }
 

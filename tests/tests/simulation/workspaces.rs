@@ -10,6 +10,10 @@ use spotsweep_world::Trouble;
 
 const SWEEP: &str = "method: grid\nparameters: {a: {values: [1, 2, 3]}, b: {values: [1, 2]}}\n";
 
+/// Some of its trainings hang. After the last reclaim, only the limit of `stalled` ends them.
+const STALLING: &str =
+    "method: grid\nparameters: {a: {values: [1, 2, 3]}, b: {values: [1, 2]}}\nspotsweep: {stalled: 10m}\n";
+
 /// A sweep of two trials. It is short, so that it can be run once for each of its calls.
 const PAIR: &str = "- {a: 1}\n- {a: 2}\n";
 
@@ -57,7 +61,7 @@ fn undisturbed_trials_mount_once_and_leave_nothing() {
 fn the_same_seed_is_the_same_run() {
     let mut logs = Vec::new();
     for _ in 0..2 {
-        let mut simulation = Simulation::new(17, &account(), Chaos::all(), SWEEP);
+        let mut simulation = Simulation::new(17, &account(), Chaos::all(), STALLING);
         simulation.keep_log();
         simulation.run().unwrap();
         logs.push(simulation.log().join("\n"));
@@ -70,10 +74,8 @@ fn the_same_seed_is_the_same_run() {
 fn everything_at_once() {
     let (first, seeds) = (number("FIRST_SEED", 0), number("SEEDS", 100));
     let (mut moved, mut reclaims, mut resumes) = (0, 0, 0);
-    // Some trainings hang. After the last reclaim, only the limit of `stalled` ends them.
-    let file = format!("{SWEEP}spotsweep: {{stalled: 10m}}\n");
     for seed in first..first + seeds {
-        let simulation = run(seed, Chaos::all(), &file);
+        let simulation = run(seed, Chaos::all(), STALLING);
         moved += simulation.watch.resumes.iter().filter(|resume| resume.moved).count();
         resumes += simulation.watch.resumes.len();
         reclaims += simulation.reclaims();

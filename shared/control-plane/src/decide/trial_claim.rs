@@ -25,7 +25,7 @@ use spotsweep_protocol::rungs::Reached;
 use spotsweep_protocol::stop::StopReason;
 use spotsweep_records::sweep::continuation::Listed;
 use spotsweep_records::sweep::{Plan, Sweep};
-use spotsweep_records::trial::{Attempt, End, Trial};
+use spotsweep_records::trial::{Attempt, End, Leaving, Trial};
 use spotsweep_records::workspace::{Fact, Place, Stage};
 
 pub(super) fn requested(view: &View, request: &TrialRequest, context: Context<'_>) -> Decision {
@@ -166,7 +166,8 @@ impl Asker<'_> {
         let (attempt, drain) = (self.request.attempt, Command::DrainInstance(self.request.clone()));
         let reason = StopReason::UnfitInstance { cause: cause.to_owned() };
         let what = format!("attempt {attempt} does not start: {reason}");
-        self.trial.attempt(attempt).reason = Some(reason.into());
+        let record = self.trial.attempt(attempt);
+        (record.reason, record.leaving) = (Some(reason.into()), Some(Leaving::Left));
         self.write(what).then(drain)
     }
 
@@ -195,7 +196,12 @@ impl Asker<'_> {
     fn receives_notice(mut self, kind: NoticeKind) -> Decision {
         let attempt = self.request.attempt;
         let instance = self.held.and_then(|trial| trial.attempts.get(&attempt)?.instance.clone()).unwrap_or_default();
-        let calls = self.apply(&Fact::Noticed { instance, kind });
+        let calls = self.apply(&Fact::Noticed { instance: instance.clone(), kind });
+        // A trial without a workspace, or an attempt without its instance on record, has kept nothing of the fact.
+        let is_kept = self.trial.workspace.as_ref().is_some_and(|held| held.under_notice.contains_key(&instance));
+        if kind == NoticeKind::Interruption && !is_kept {
+            self.trial.attempt(attempt).leaving = Some(Leaving::Noticed);
+        }
         let what = match kind {
             NoticeKind::Interruption => format!("attempt {attempt} is about to lose its instance"),
             NoticeKind::Rebalance => format!("attempt {attempt} is likely to lose its instance"),
@@ -243,6 +249,9 @@ impl Asker<'_> {
                 (Some(Fact::Finished { attempt }), format!("attempt {attempt} {why}"))
             }
             Some(Ending::Released { rollback }) => {
+                if self.trial.workspace.is_none() {
+                    self.trial.attempt(attempt).leaving.get_or_insert(Leaving::Left);
+                }
                 let why = match (rollback, stalled_seconds) {
                     // The note of the workspace names the checkpoint.
                     (Some(_), _) => "goes back one checkpoint",

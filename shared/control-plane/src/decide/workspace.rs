@@ -10,7 +10,7 @@ use crate::throttle::Turn;
 use spotsweep_protocol::words::counted;
 use spotsweep_records::sweep::notification::{Kind, Notification};
 use spotsweep_records::sweep::{Plan, Stage as SweepStage, Sweep};
-use spotsweep_records::trial::Trial;
+use spotsweep_records::trial::{Attempt, Leaving, Trial};
 use spotsweep_records::workspace::{Fact, Place, Stage, Surroundings, TrialRef, Workspace};
 
 /// Passes a fact on to every trial that an instance, volume or snapshot belongs to.
@@ -57,6 +57,13 @@ pub(super) fn located(view: &View, attempt: u32, instance: &str, zone: &str, con
     }
     let record = trial.attempt(attempt);
     (record.instance, record.zone) = (Some(instance.to_owned()), Some(zone.to_owned()));
+    let is_own = record.leaving.is_some();
+    let is_taken =
+        |other: &Attempt| other.leaving == Some(Leaving::Noticed) && other.instance.as_deref() == Some(instance);
+    if is_own || trial.attempts.values().any(is_taken) {
+        let what = format!("attempt {attempt} leaves {instance} in {zone}");
+        return changed(sweep, Some(&held.record), trial, what, context);
+    }
     let place = Place { attempt, instance: instance.to_owned(), zone: zone.to_owned() };
     let calls = apply(&mut trial, plan, &Fact::Wanted(place), context);
     let summary = summary(held.record.workspace.as_ref(), &trial);

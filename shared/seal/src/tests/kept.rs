@@ -388,3 +388,22 @@ fn the_newest_complete_checkpoint_is_kept_while_the_next_one_is_being_written() 
     bench.resume();
     assert!(fs::read(bench.at("checkpoint-2/part-1.pt")).unwrap() == zip_of(&[2; 100]));
 }
+
+/// Of two attempts that were lost in the same save, the second one got further. The third goes on from what lies there, and
+/// is lost in its next save, of which only the removal of this checkpoint is written out.
+#[test]
+fn the_longer_one_of_two_unsealed_versions_is_kept() {
+    for (lengths, longest) in [([1268, 1900], 1900), ([1900, 1268], 1900)] {
+        let mut bench = Bench::new(true);
+        bench.resume();
+        for bytes in lengths {
+            bench.write("step-000010.bin", &vec![0xff; bytes]);
+            let (mut sealer, _) = bench.resume();
+            sealer.begin(&bench.disk()).unwrap();
+            sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap();
+        }
+        fs::remove_file(bench.at("step-000010.bin")).unwrap();
+        bench.resume();
+        assert_eq!(fs::read(bench.at("step-000010.bin")).unwrap().len(), longest, "{lengths:?}");
+    }
+}

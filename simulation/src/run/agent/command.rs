@@ -5,21 +5,19 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use rustix::process::Signal;
-use spotsweep_attempt::{Cause, Conclusion, Decision, Id, Look, Process, Then, conclusion};
-use spotsweep_protocol::claim::{Reply, Request};
+use spotsweep_attempt::{Decision, Event, Id, Look, Process, Stop, Then};
+use spotsweep_protocol::claim::{Reply, Request, Seal};
 use spotsweep_seal::{CHECKPOINTS, CheckpointWatch};
 use spotsweep_world::ebs::FileSystem;
 
 use super::workspace::{SEAL_EVERY, SEAL_FIRST};
-use super::{Agent, Doing, Next, PATIENCE, PAUSE, REFUSED, Run};
+use super::{Agent, Doing, Next, Run};
 use crate::injected_bug::InjectedBug;
 use crate::run::Simulation;
 use crate::run::disk::SimulatedDisk;
 use crate::run::training::processes::ROOT;
 use crate::run::training::{Training, nanoseconds};
-
-/// From the stop signal until a command that runs on is killed: the notice without what the runner sets aside to close.
-const GRACE: Duration = Duration::from_secs(108);
+use crate::run::watch::Seen;
 
 /// How soon the runner looks again for a checkpoint that is complete. Really it looks ten times a second.
 const LOOK: Duration = Duration::from_secs(3);
@@ -31,19 +29,34 @@ const KILLED: i32 = 137;
 #[derive(Debug, Clone)]
 pub(super) struct Stopping {
     since: Timestamp,
+    grace: Duration,
     decisions: spotsweep_attempt::Stopping,
     watch: CheckpointWatch,
-    /// The step that the training saves at the signal, where the grace suffices.
-    saves: Option<u32>,
+    /// The step that the training saves at the signal, and when that is done, where the grace suffices.
+    saves: Option<(u32, Timestamp)>,
 }
 
 impl Stopping {
-    fn new(training: &Training, watch: CheckpointWatch, now: Timestamp) -> Self {
-        // A helper gets the signal after half of the grace at the latest.
-        let grace = if training.has_helper() { GRACE / 2 } else { GRACE };
-        let saves = training.saves_at_signal(now).filter(|(_, at)| *at < now + grace).map(|(step, _)| step);
-        let decisions = spotsweep_attempt::Stopping::new(ROOT, Signal::TERM, GRACE);
-        Self { since: now, decisions, watch, saves }
+    fn new(training: &Training, watch: CheckpointWatch, grace: Duration, now: Timestamp) -> Self {
+        let saves = training.saves_at_signal(now);
+        let decisions = spotsweep_attempt::Stopping::new(ROOT, Signal::TERM, grace);
+        let mut stopping = Self { since: now, grace, decisions, watch, saves };
+        stopping.leave_time(training.has_helper());
+        stopping
+    }
+
+    /// From now on there is only so much time left.
+    pub(super) fn shorten(&mut self, has_helper: bool, grace: Duration, now: Timestamp) {
+        let elapsed = Duration::try_from(now.duration_since(self.since)).unwrap_or_default();
+        self.grace = self.grace.min(elapsed + grace);
+        self.decisions.shorten(self.grace);
+        self.leave_time(has_helper);
+    }
+
+    /// A helper gets the signal after half of the grace at the latest.
+    fn leave_time(&mut self, has_helper: bool) {
+        let end = self.since + if has_helper { self.grace / 2 } else { self.grace };
+        self.saves = self.saves.filter(|(_, at)| *at < end);
     }
 
     /// Has the training's processes get the signals that the runner sends, and says what comes then. The runner looks ten
@@ -100,7 +113,7 @@ impl Simulation {
             run.seal_at = run.seal_at.min(now + SEAL_FIRST);
         }
         if let Some(code) = run.training.ended() {
-            return self.ended(agent, run, code);
+            return self.ended(agent, run, (code, true), &[]);
         }
         if let Some(since) = stalled_since(&run).filter(|since| *since + limit(&run) <= now) {
             return self.stalls(agent, run, since);
@@ -110,20 +123,11 @@ impl Simulation {
         if self.seal_when_due(agent, &mut run)? || has_new_rung {
             self.watch.trains(&agent.trial, agent.attempt);
             run.reported = rungs.len();
-            let (sequence, metrics) = (agent.next_sequence(), super::metrics(run.training.step));
-            let seal = run.sealer.summary();
-            // A lost report is made up for by the next one.
-            let request = Request::Report { sequence, metrics, seal, stalled_seconds: None, rungs };
-            match self.ask(agent, request) {
-                Some(Reply::Refused { .. }) => return Ok(Next::Exit(REFUSED)),
-                Some(Reply::Stop { .. }) => {
-                    self.watch.has_stop(&agent.trial);
-                    if self.harness.cloud.injected_bug() != Some(InjectedBug::TrainOn) {
-                        return Ok(self.stopped_early(agent, &run));
-                    }
-                }
-                Some(_) => self.trained_on(agent),
-                None => {}
+            let (seal, step) = (run.sealer.summary(), run.training.step);
+            let event = self.report(agent, (step, seal));
+            if let Some(event) = event {
+                agent.doing = Doing::Training(Box::new(run));
+                return self.on(agent, event);
             }
         }
         let stalled = stalled_since(&run).map(|since| since + limit(&run));
@@ -132,11 +136,22 @@ impl Simulation {
         Ok(Next::At(next))
     }
 
-    /// The trial is stopped early: the command ends, and what there is gets uploaded.
-    fn stopped_early(&mut self, agent: &mut Agent, run: &Run) -> Next {
-        self.harness.cloud.world().set_mounted(&run.volume, false);
-        agent.doing = Doing::Ending { step: run.training.step, exit_code: 0 };
-        Next::After(Duration::from_secs(5))
+    /// Reports a step and a seal; what the answer is, where that means something. A lost report is made up for by the next
+    /// one.
+    fn report(&mut self, agent: &mut Agent, (step, seal): (u32, Option<Seal>)) -> Option<Event> {
+        let (sequence, metrics, rungs) = (agent.next_sequence(), super::metrics(step), agent.reached(step));
+        match self.ask(agent, Request::Report { sequence, metrics, seal, stalled_seconds: None, rungs })? {
+            Reply::Refused { reason } => Some(Event::Fenced(reason)),
+            Reply::Stop { why } => {
+                self.watch.has_stop(&agent.trial);
+                let trains_on = self.harness.cloud.injected_bug() == Some(InjectedBug::TrainOn);
+                (!trains_on).then_some(Event::StoppedEarly(why))
+            }
+            _taken => {
+                self.trained_on(agent);
+                None
+            }
+        }
     }
 
     /// Seals every now and then; whether there is a new seal.
@@ -148,48 +163,39 @@ impl Simulation {
         self.seal(agent, run)
     }
 
-    /// The command has ended by itself, unasked.
-    fn ended(&mut self, agent: &mut Agent, run: Run, exit_code: i32) -> Result<Next, String> {
-        let exit_code = if self.chaos.fails == Some(agent.trial.index) { exit_code.max(1) } else { exit_code };
-        if exit_code != 0 {
-            return self.failed(agent, &run.volume, run.sealer, (exit_code, "the training fails at its end"));
-        }
-        self.collect(agent, &run.volume)?;
-        self.harness.cloud.world().set_mounted(&run.volume, false);
-        self.watch.finished(&agent.trial, run.training.step);
-        agent.doing = Doing::Ending { step: run.training.step, exit_code };
-        Ok(Next::After(Duration::from_secs(1)))
-    }
-
     /// The training has shown no sign of life for too long: the runner reports that first, and then ends the attempt.
     fn stalls(&mut self, agent: &mut Agent, run: Run, since: Timestamp) -> Result<Next, String> {
         let silent = Duration::try_from(self.harness.now.duration_since(since)).unwrap_or_default();
         let (sequence, metrics) = (agent.next_sequence(), super::metrics(run.training.step));
         let (seal, stalled_seconds) = (run.sealer.summary(), Some(silent.as_secs()));
         let rungs = agent.reached(run.training.step);
-        match self.ask(agent, Request::Report { sequence, metrics, seal, stalled_seconds, rungs }) {
-            None if silent < limit(&run) + PATIENCE => {
-                agent.doing = Doing::Training(Box::new(run));
-                return Ok(Next::After(PAUSE));
-            }
-            Some(Reply::Refused { .. }) => return Ok(Next::Exit(REFUSED)),
-            Some(_) | None => {}
+        let event = Event::Stalled { seconds: silent.as_secs(), is_last: run.stalls.is_last };
+        agent.doing = Doing::Training(Box::new(run));
+        let reply = self.ask(agent, Request::Report { sequence, metrics, seal, stalled_seconds, rungs });
+        // The next report has the answer of this one, and stops the training.
+        match reply.is_none().then(|| self.again(agent)).flatten() {
+            Some(pause) => Ok(Next::After(pause)),
+            None => self.on(agent, event),
         }
-        agent.stalled_seconds = stalled_seconds;
-        agent.doing = self.ask_to_stop(agent, run)?;
-        Ok(Next::After(Duration::ZERO))
     }
 
-    /// The runner has seen a notice.
-    pub(super) fn ask_to_stop(&mut self, agent: &Agent, mut run: Run) -> Result<Doing, String> {
-        let (now, bug) = (self.harness.now, self.harness.cloud.injected_bug());
-        let stopping = self.with_files(agent, &run.volume, |files| {
+    /// The command is to stop.
+    pub(super) fn begin_stop(&mut self, agent: &mut Agent, stop: &Stop) -> Result<Next, String> {
+        let Doing::Training(run) = agent.doing.clone() else { return Ok(Next::After(Duration::ZERO)) };
+        let (mut run, now, bug) = (*run, self.harness.now, self.harness.cloud.injected_bug());
+        let volume = run.volume.clone();
+        let stopping = self.with_files(agent, &volume, |files| {
             run.training.advance(files, now);
             let disk = SimulatedDisk::new(files, nanoseconds(now), bug);
             let watch = CheckpointWatch::new(&disk, PathBuf::from(CHECKPOINTS), Duration::ZERO);
-            Stopping::new(&run.training, watch, now)
+            let times = if bug == Some(InjectedBug::CountGraceTwice) { 2 } else { 1 };
+            Stopping::new(&run.training, watch, stop.grace * times, now)
         })?;
-        Ok(Doing::Stopping(Box::new(run), Box::new(stopping)))
+        if stop.sealing_first.is_some() {
+            self.seal(agent, &mut run)?;
+        }
+        agent.doing = Doing::Stopping(Box::new(run), Box::new(stopping));
+        Ok(Next::After(Duration::ZERO))
     }
 
     pub(super) fn stop(&mut self, agent: &mut Agent, mut run: Run, mut stopping: Stopping) -> Result<Next, String> {
@@ -202,7 +208,7 @@ impl Simulation {
             let then = stopping.decide(&mut run.training, files, now, bug);
             let open = run.training.open_files();
             let disk = SimulatedDisk::new(files, nanoseconds(now), bug);
-            let mut look = || stopping.watch.look(&disk, &open, since, GRACE).is_some();
+            let mut look = || stopping.watch.look(&disk, &open, since, stopping.grace).is_some();
             (then, then == Then::KillAtCheckpoint && look())
         })?;
         let is_over = !matches!(then, Then::Wait | Then::KillAtCheckpoint);
@@ -210,48 +216,55 @@ impl Simulation {
             self.has_saved(agent, &run.training, &stopping);
             let at_last_look = before.into_iter().filter(|_| then != Then::Ended);
             let open: Vec<PathBuf> = at_last_look.chain(run.training.open_files()).collect();
-            return self.conclude(agent, run, &stopping, &open);
+            let code = run.training.ended().unwrap_or(KILLED);
+            let trusts = code == 0 && bug == Some(InjectedBug::TrustExitCode);
+            let is_by_itself = trusts || stopping.decisions.has_finished_by_itself(code);
+            return self.ended(agent, run, (code, is_by_itself), &open);
         }
-        self.seal_when_due(agent, &mut run)?;
+        let is_new = self.seal_when_due(agent, &mut run)?;
         let look = (then == Then::KillAtCheckpoint).then(|| now + LOOK);
-        let next =
-            [run.training.next_at(), look, Some(stopping.since + GRACE), Some(run.seal_at)].into_iter().flatten().min();
+        let end = stopping.since + stopping.grace;
+        let next = [run.training.next_at(), look, Some(end), Some(run.seal_at)].into_iter().flatten().min();
+        let report = is_new.then(|| (run.training.step, run.sealer.summary()));
         agent.doing = Doing::Stopping(Box::new(run), Box::new(stopping));
-        Ok(next.map_or(Next::Never, Next::At))
+        match report.and_then(|report| self.report(agent, report)) {
+            Some(event) => self.on(agent, event),
+            None => Ok(next.map_or(Next::Never, Next::At)),
+        }
     }
 
-    /// The command was to stop, and has ended or is killed with these files open.
-    fn conclude(&mut self, agent: &mut Agent, run: Run, stopping: &Stopping, open: &[PathBuf]) -> Result<Next, String> {
-        let code = run.training.ended().unwrap_or(KILLED);
-        let cause = match agent.stalled_seconds {
-            Some(seconds) => Cause::Stalled { seconds, is_last: run.stalls.is_last },
-            None => Cause::Interrupted("EC2 takes this instance".to_owned()),
-        };
-        let trusts = code == 0 && self.harness.cloud.injected_bug() == Some(InjectedBug::TrustExitCode);
-        let cause = Some(cause).filter(|_| !trusts && !stopping.decisions.has_finished_by_itself(code));
-        match conclusion(code, run.training.is_finished(), cause.as_ref()) {
-            Conclusion::Succeed | Conclusion::ByItself => self.ended(agent, run, code),
-            Conclusion::End(exit_code) => {
-                self.harness.cloud.world().set_mounted(&run.volume, false);
-                agent.doing = Doing::Ending { step: run.training.step, exit_code: exit_code.into() };
-                Ok(Next::After(Duration::from_secs(1)))
-            }
-            Conclusion::Leave | Conclusion::Refuse => {
-                self.close(agent, &run.volume, run.sealer, open, code != 0, None, run.training.step)
-            }
-        }
+    /// The command has ended, or is killed, with these files open.
+    pub(super) fn ended(
+        &mut self,
+        agent: &mut Agent,
+        run: Run,
+        (code, is_by_itself): (i32, bool),
+        open: &[PathBuf],
+    ) -> Result<Next, String> {
+        let has_failed = self.chaos.fails == Some(agent.trial.index) && run.training.is_whole();
+        let code = if has_failed { code.max(1) } else { code };
+        agent.left.step = run.training.step;
+        "the training fails at its end".clone_into(&mut agent.left.error);
+        (agent.left.open, agent.left.is_cut_off) = (open.to_vec(), !is_by_itself && code != 0);
+        let is_finished = run.training.is_finished();
+        (agent.left.code, agent.left.sealer) = (code, Some(run.sealer));
+        self.on(agent, Event::CommandEnded { code, is_finished, is_by_itself })
     }
 
     fn has_saved(&mut self, agent: &Agent, training: &Training, stopping: &Stopping) {
-        if let Some(step) = stopping.saves.filter(|step| training.step < *step) {
+        if let Some((step, _)) = stopping.saves.filter(|(step, _)| training.step < *step) {
             self.watch.unsaved(&agent.trial, agent.attempt, (training.step, step));
         }
     }
 
     /// The container is killed: until then the command has worked.
     pub(in crate::run) fn killed(&mut self, agent: &mut Agent) {
-        let (Doing::Training(run) | Doing::Stopping(run, _)) = &mut agent.doing else { return };
         let now = self.harness.now;
+        if agent.left.volume.is_some() && agent.ends_at.is_some_and(|ends_at| ends_at <= now) {
+            let what = format!("{}: attempt {} is killed at {:?}", agent.trial, agent.attempt, agent.doing.name());
+            self.watch.is_wrong(Seen::Late, what);
+        }
+        let (Doing::Training(run) | Doing::Stopping(run, _)) = &mut agent.doing else { return };
         let mut world = self.harness.cloud.world();
         if let Some(files) = world.files_at_the_end(&run.volume, &agent.instance) {
             run.training.advance(files, now);

@@ -2,50 +2,53 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
+use rustix::process::Signal;
+use spotsweep_attempt::{Event, INTERRUPTED};
 use spotsweep_protocol::claim::{NoticeKind, Reply, Request};
-use spotsweep_records::trial::INTERRUPTED_EXIT_CODE;
+use spotsweep_records::trial::Trial;
 use spotsweep_world::AttemptKey;
 
-use super::{Agent, Doing, IMDS_POLL, Next};
+use super::{Agent, Doing, IMDS_POLL, Next, TERMS};
 use crate::injected_bug::InjectedBug;
-use crate::run::{Happening, Simulation};
+use crate::run::{Scheduled, Simulation};
+
+/// With so much time left, a runner closes its workspace before its end.
+const IN_TIME: Duration = Duration::from_secs(20);
 
 impl Simulation {
     /// A container that begins on an instance under notice waits for its end. If it left, Batch could place the next
     /// attempt there too, where the instance is not draining (fact 9): each would cost an attempt.
     pub(super) fn begin(&mut self, agent: &mut Agent) -> Result<Next, String> {
-        if !self.is_under_notice(agent) {
-            agent.doing = Doing::Claiming;
-            return self.claim(agent);
+        let left = self.notice_of(agent).map(|at| self.until(at));
+        agent.is_noticed = left.is_some();
+        if agent.is_noticed {
+            self.watch.began_under_notice(&agent.trial, &agent.instance);
+            if self.harness.cloud.injected_bug() == Some(InjectedBug::LeaveAtOnce) {
+                return Ok(Next::Exit(INTERRUPTED));
+            }
+            self.warn(agent);
         }
-        self.watch.began_under_notice(&agent.trial, &agent.instance);
-        if self.harness.cloud.injected_bug() == Some(InjectedBug::LeaveAtOnce) {
-            return Ok(Next::Exit(INTERRUPTED_EXIT_CODE));
-        }
-        self.warn(agent);
-        agent.doing = Doing::AwaitingEnd;
-        Ok(Next::Never)
+        let action = agent.machine.begin(left);
+        self.act(agent, action)
     }
 
     /// What the metadata service says of the runner's instance.
-    pub(super) fn is_under_notice(&self, agent: &Agent) -> bool {
-        if agent.is_blind {
-            return false;
-        }
+    fn notice_of(&self, agent: &Agent) -> Option<Timestamp> {
         let world = self.harness.cloud.world();
-        world.instance(&agent.instance).is_some_and(|found| found.interruption.is_some())
+        world.instance(&agent.instance).filter(|_| !agent.is_blind)?.interruption
     }
 
-    /// Says that the instance is under notice. Where ECS has not said yet on which instance the attempt runs, that names
-    /// none.
-    fn warn(&mut self, agent: &Agent) {
-        let mut is_located = false;
-        self.harness.store.each_trial(|trial| {
-            let place = trial.attempts.get(&agent.attempt).and_then(|attempt| attempt.instance.as_ref());
-            is_located |= trial.index == agent.trial.index && place == Some(&agent.instance);
-        });
+    fn until(&self, at: Timestamp) -> Duration {
+        Duration::try_from(at.duration_since(self.harness.now)).unwrap_or_default()
+    }
+
+    /// Reports that the instance is under notice. An attempt that has not claimed the trial has no part in it.
+    fn warn(&mut self, agent: &mut Agent) {
         let reply = self.ask(agent, Request::Notice { kind: NoticeKind::Interruption });
-        if matches!(reply, Some(Reply::Accepted {})) && is_located {
+        let (_, trials) = self.harness.store.state();
+        let has_claimed = |trial: &Trial| trial.of() == agent.trial && trial.claimed_by == Some(agent.attempt);
+        if matches!(reply, Some(Reply::Accepted {})) && trials.iter().any(has_claimed) {
             self.watch.warned(&agent.trial, &agent.instance);
         }
     }
@@ -65,35 +68,63 @@ impl Simulation {
         let looks: Vec<_> = looks.collect();
         drop(world);
         for (key, wait) in looks {
-            self.at(wait, Happening::Poll(key));
+            self.at(wait, Scheduled::Poll(key));
         }
     }
 
-    /// The runner looks at the metadata service; a notice makes it leave.
+    /// The runner looks at the metadata service; a notice makes it leave, whatever it is at.
     pub(in crate::run) fn poll(&mut self, key: &AttemptKey) -> Result<(), String> {
         let Some(agent) = self.agents.get(key).cloned() else { return Ok(()) };
-        if !self.is_under_notice(&agent) || self.waits_for_connection(&agent, Happening::Poll(key.clone())) {
+        let Some(at) = self.notice_of(&agent).filter(|_| !agent.is_noticed && !matches!(agent.doing, Doing::Dead))
+        else {
             return Ok(());
-        }
-        if self.rng.strikes(self.chaos.silent) {
-            self.at(IMDS_POLL, Happening::Poll(key.clone()));
-            return Ok(());
-        }
-        let run = match &agent.doing {
-            Doing::Training(run) => run.clone(),
-            Doing::AwaitingEnd | Doing::Stopping(..) | Doing::Leaving { .. } | Doing::Ending { .. } => return Ok(()),
-            Doing::Starting | Doing::Claiming | Doing::Mounting { .. } => {
-                self.at(IMDS_POLL, Happening::Poll(key.clone()));
-                return Ok(());
-            }
         };
-        self.warn(&agent);
-        let doing = self.ask_to_stop(&agent, *run)?;
-        if let Some(agent) = self.agents.get_mut(key) {
-            agent.doing = doing;
+        if self.waits_for_connection(&agent, Scheduled::Poll(key.clone())) {
+            return Ok(());
         }
-        self.happenings.retain(|_, happening| !matches!(happening, Happening::Step(of) if of == key));
-        self.at(Duration::ZERO, Happening::Step(key.clone()));
+        if matches!(agent.doing, Doing::Starting) || self.rng.occurs(self.chaos.silent) {
+            self.at(IMDS_POLL, Scheduled::Poll(key.clone()));
+            return Ok(());
+        }
+        let Some(mut agent) = self.agents.remove(key) else { return Ok(()) };
+        agent.is_noticed = true;
+        self.warn(&mut agent);
+        // Some runners get both warnings.
+        if self.rng.occurs(self.chaos.terminated) {
+            let wait = self.until(at).mul_f64(self.rng.share());
+            self.at(wait, Scheduled::Terminate { key: key.clone(), grace: TERMS.stop_after });
+        }
+        let event = Event::Noticed { left: self.until(at), why: "EC2 takes this instance".to_owned() };
+        self.ends_by(key, agent, event, at)
+    }
+
+    /// The container gets SIGTERM, and is killed after the grace.
+    pub(in crate::run) fn terminate(&mut self, key: &AttemptKey, grace: Duration) -> Result<(), String> {
+        // An ECS agent without a connection stops nothing.
+        let Some(agent) = self.agents.get(key).cloned().filter(|agent| self.is_stoppable(agent)) else { return Ok(()) };
+        if matches!(agent.doing, Doing::AwaitingEnd) {
+            self.watch.leaves_under_notice(&agent.trial, &agent.instance);
+        }
+        self.at(grace, Scheduled::Kill(key.clone()));
+        let ends_at = self.harness.now + grace;
+        self.ends_by(key, agent, Event::Signalled(Signal::TERM), ends_at)
+    }
+
+    /// Whether an order to its container arrives.
+    pub(in crate::run) fn is_stoppable(&self, agent: &Agent) -> bool {
+        !matches!(agent.doing, Doing::Dead) && !self.is_cut_off(&agent.instance)
+    }
+
+    /// The runner knows of an end at `at`.
+    fn ends_by(&mut self, key: &AttemptKey, mut agent: Agent, event: Event, at: Timestamp) -> Result<(), String> {
+        if self.until(at) >= IN_TIME && !matches!(agent.doing, Doing::AwaitingEnd) {
+            agent.ends_at = Some(agent.ends_at.map_or(at, |ends_at| ends_at.min(at)));
+        }
+        let is_second = matches!(agent.doing, Doing::Stopping(..));
+        let is_ignored = is_second && self.harness.cloud.injected_bug() == Some(InjectedBug::IgnoreSecondStop);
+        let next = if is_ignored { Next::After(Duration::ZERO) } else { self.on(&mut agent, event)? };
+        self.queue.retain(|_, entry| !matches!(entry, Scheduled::Step(of) if of == key));
+        self.go_on_with(key, agent, next);
         Ok(())
     }
 }

@@ -3,14 +3,14 @@
 use std::path::Path;
 use std::time::Duration;
 
-use spotsweep_protocol::claim::{Found, Prefix, Reply, Request, Rollback};
+use spotsweep_attempt::{Event, REFUSED, mounted};
+use spotsweep_protocol::claim::{Found, Prefix, Request};
 use spotsweep_protocol::stall::StallRule;
-use spotsweep_records::trial::INTERRUPTED_EXIT_CODE;
 use spotsweep_seal::disk::Disk;
-use spotsweep_seal::{AtEnd, BadEnd, QUIET, Sealer};
+use spotsweep_seal::{AtEnd, QUIET, Sealer};
 use spotsweep_world::ebs::{FileSystem, View};
 
-use super::{Agent, Doing, Next, PAUSE, REFUSED, Run};
+use super::{Agent, Doing, Next, Run};
 use crate::injected_bug::InjectedBug;
 use crate::run::Habits;
 use crate::run::Simulation;
@@ -83,13 +83,14 @@ impl Simulation {
         let (Ok(before), Ok(resumed)) = (before, resumed) else {
             let what = format!("attempt {attempt} takes what it does not have");
             self.watch.is_wrong(Seen::Versioned, what);
-            return Ok(Next::Exit(REFUSED));
+            return self.fails(agent, (REFUSED, false));
         };
         let (mut sealer, found) = resumed.map_err(|error| format!("the workspace cannot be judged: {error}"))?;
         if restores.is_some() {
             self.seal_restored(agent, &volume, &mut sealer)?;
         }
         self.harness.cloud.world().set_mounted(&volume, true);
+        agent.left.volume = Some(volume.clone());
         let after = self.with_files(agent, &volume, |files| files.seen().clone())?;
         let shown = |habits: &Habits| listing(habits, agent.trial.index, &before);
         self.note(agent, |habits| format!("mounts {volume} with {}: {found:?}", shown(habits)));
@@ -100,39 +101,29 @@ impl Simulation {
     }
 
     /// Says what was found, and starts the command when that is accepted.
-    pub(super) fn mount(
-        &mut self,
-        agent: &mut Agent,
-        volume: String,
-        (found, sealer, stalls): (Found, Sealer, StallRule),
-    ) -> Result<Next, String> {
+    pub(super) fn mount(&mut self, agent: &mut Agent, volume: &str, found: Found) -> Result<Next, String> {
         let seconds = self.harness.now.duration_since(agent.started).as_secs_f64();
-        self.watch.verify(&agent.trial, &volume);
-        match self.ask(agent, Request::Mounted { volume: volume.clone(), found, seconds }) {
-            None => Ok(Next::After(PAUSE)),
-            Some(Reply::Accepted {}) => self.start_command(agent, volume, (sealer, stalls), seconds),
-            Some(reply) => {
-                self.harness.cloud.world().set_mounted(&volume, false);
-                self.watch.stopped(&agent.trial);
-                let is_gone = matches!(reply, Reply::Unavailable { .. });
-                Ok(Next::Exit(if is_gone { INTERRUPTED_EXIT_CODE } else { REFUSED }))
-            }
+        self.watch.verify(&agent.trial, volume);
+        match self.ask(agent, Request::Mounted { volume: volume.to_owned(), found, seconds }).map(mounted) {
+            None => self.asks_again(agent),
+            Some(Ok(())) => self.on(agent, Event::Prepared { has_workspace: true }),
+            Some(Err(denied)) => self.denied(agent, denied),
         }
     }
 
-    fn start_command(
+    pub(super) fn start_command(
         &mut self,
         agent: &mut Agent,
         volume: String,
         (mut sealer, stalls): (Sealer, StallRule),
-        seconds: f64,
     ) -> Result<Next, String> {
         let (index, habits, now) = (agent.trial.index, self.chaos.habits, self.harness.now);
+        let seconds = now.duration_since(agent.started).as_secs_f64();
         self.use_gpus(agent);
         let begun = self.with_disk(agent, &volume, |disk| sealer.begin(disk))?;
         begun.map_err(|error| format!("not begun: {error}"))?;
         if self.fails_at_once(agent) {
-            return self.failed(agent, &volume, sealer, (1, "the training fails at once"));
+            return self.fails_to_start(agent, sealer, "the training fails at once");
         }
         let start = self.with_files(agent, &volume, |files| load::start(&habits, index, files.seen()))?;
         self.note(agent, |_| format!("starts: {start:?}"));
@@ -145,12 +136,12 @@ impl Simulation {
                 self.watch.loaded(&agent.trial, loaded);
                 loaded.step
             }
-            Start::Fails(error) => return self.failed(agent, &volume, sealer, (1, &error)),
+            Start::Fails(error) => return self.fails_to_start(agent, sealer, &error),
         };
         self.watch.trains(&agent.trial, agent.attempt);
         self.watch.resumed(&agent.trial, agent.attempt, &agent.zone, step, seconds);
         let mut training = Training::start(habits, index, step, self.epochs, self.epoch, now);
-        if self.rng.strikes(self.chaos.hangs) {
+        if self.rng.occurs(self.chaos.hangs) {
             training.hang();
         }
         let run = Run { volume, sealer, training, seal_at: now + SEAL_EVERY, stalls, reported: 0 };
@@ -158,36 +149,11 @@ impl Simulation {
         Ok(Next::After(Duration::ZERO))
     }
 
-    /// The command has ended with an error, by itself.
-    pub(super) fn failed(
-        &mut self,
-        agent: &mut Agent,
-        volume: &str,
-        mut sealer: Sealer,
-        (exit_code, error): (i32, &str),
-    ) -> Result<Next, String> {
-        let ignores = self.harness.cloud.injected_bug() == Some(InjectedBug::NeverRollBack);
-        let before = self.with_files(agent, volume, |files| files.seen().clone())?;
-        let rollback = self.with_disk(agent, volume, |disk| {
-            let has_progress = ignores || sealer.has_new_checkpoint(disk)?;
-            let end = BadEnd { exit_code, error: Some(error.to_owned()) };
-            if has_progress { Ok(None) } else { sealer.roll_back(disk, &end) }
-        })?;
-        let rollback = rollback.map_err(|error: std::io::Error| error.to_string())?;
-        self.note(agent, |_| format!("fails: {rollback:?}"));
-        let after = self.with_files(agent, volume, |files| files.seen().clone())?;
-        // A script that fails whatever it starts from makes a good checkpoint look bad.
-        let fails = self.chaos.fails == Some(agent.trial.index) || self.fails_at_once(agent);
-        match fails && rollback.is_some() {
-            true => self.watch.made_look_bad(&agent.trial),
-            false => self.watch.put_aside(&self.chaos.habits, &agent.trial, &before, &after),
-        }
-        if rollback.is_none() {
-            self.harness.cloud.world().set_mounted(volume, false);
-            agent.doing = Doing::Ending { step: 0, exit_code };
-            return Ok(Next::After(Duration::from_secs(1)));
-        }
-        self.close(agent, volume, sealer, &[], false, rollback, 0)
+    /// The command has ended with an error before its first step.
+    fn fails_to_start(&mut self, agent: &mut Agent, sealer: Sealer, error: &str) -> Result<Next, String> {
+        (agent.left.code, agent.left.sealer) = (1, Some(sealer));
+        error.clone_into(&mut agent.left.error);
+        self.on(agent, Event::CommandEnded { code: 1, is_finished: false, is_by_itself: true })
     }
 
     /// Seals what has come to rest; whether there is a new seal.
@@ -223,35 +189,6 @@ impl Simulation {
         };
         let shown = |habits: &Habits| listing(habits, agent.trial.index, files.written());
         self.note(agent, |habits| format!("is killed; written out: {}", shown(habits)));
-    }
-
-    /// Seals everything, unmounts, and leaves the trial to the next attempt.
-    #[expect(clippy::too_many_arguments, reason = "all that an end leaves")]
-    pub(super) fn close(
-        &mut self,
-        agent: &mut Agent,
-        volume: &str,
-        mut sealer: Sealer,
-        open: &[std::path::PathBuf],
-        is_cut_off: bool,
-        rollback: Option<Rollback>,
-        step: u32,
-    ) -> Result<Next, String> {
-        let at_end = AtEnd::new(open.iter().cloned().collect(), nanoseconds(self.harness.now), is_cut_off);
-        let has_time = !self.rng.strikes(self.chaos.slow_seals);
-        let left = self.with_files(agent, volume, |files| files.seen().clone())?;
-        let sealed = self.with_disk(agent, volume, |disk| {
-            disk.sync_all(Path::new(POINT))?;
-            sealer.finish(disk, &at_end, &|| has_time)
-        })?;
-        sealed.map_err(|error: std::io::Error| format!("not sealed: {error}"))?;
-        self.harness.cloud.world().set_mounted(volume, false);
-        self.note(agent, |_| format!("ends, cut off {is_cut_off}, {open:?} open, and seals {:?}", sealer.summary()));
-        if has_time {
-            self.watch.sealed_at_end(&self.chaos.habits, &agent.trial, &left);
-        }
-        agent.doing = Doing::Leaving { step, seal: sealer.summary(), rollback };
-        Ok(Next::After(Duration::from_secs(1)))
     }
 }
 

@@ -12,7 +12,7 @@ use spotsweep_records::trial::Trial;
 
 use super::agent::Agent;
 use super::watch::Seen;
-use super::{Happening, Simulation};
+use super::{Scheduled, Simulation};
 use crate::injected_bug::InjectedBug;
 
 /// How late the latest are.
@@ -25,9 +25,9 @@ const NO_ATTEMPT: u32 = 1077;
 const FORGED: f64 = 9999.0;
 
 /// The secret of forged requests: no runner draws it.
-pub(crate) const STRANGER: [u8; SECRET_BYTES] = [0xff; SECRET_BYTES];
+pub(crate) const FORGER: [u8; SECRET_BYTES] = [0xff; SECRET_BYTES];
 
-/// A request that nobody waits for.
+/// A request whose answer is not awaited.
 #[derive(Debug, Clone)]
 pub(super) struct Stray {
     request: Value,
@@ -37,14 +37,14 @@ pub(super) struct Stray {
 impl Simulation {
     /// What comes beside a runner's request.
     pub(super) fn send_strays(&mut self, agent: &Agent, request: &Value) {
-        if self.rng.strikes(self.chaos.late_requests) {
+        if self.rng.occurs(self.chaos.late_requests) {
             let delay = self.some_time();
-            self.at(delay, Happening::Ask(Stray { request: request.clone(), is_forged: false }));
+            self.at(delay, Scheduled::Ask(Stray { request: request.clone(), is_forged: false }));
         }
-        if self.rng.strikes(self.chaos.forged) {
+        if self.rng.occurs(self.chaos.forged) {
             let request = self.forge(agent, request);
             let delay = self.some_time();
-            self.at(delay, Happening::Ask(Stray { request, is_forged: true }));
+            self.at(delay, Scheduled::Ask(Stray { request, is_forged: true }));
         }
     }
 
@@ -79,7 +79,7 @@ impl Simulation {
 
     /// Runs on until nothing of this kind is under way.
     pub(super) fn outlast_strays(&mut self) -> Result<(), String> {
-        self.run_until(|run| !run.happenings.values().any(|happening| matches!(happening, Happening::Ask(_))))
+        self.run_until(|run| !run.queue.values().any(|entry| matches!(entry, Scheduled::Ask(_))))
     }
 
     /// A request about the runner's trial that the runner did not make. A claim of the attempt itself with the claim token,
@@ -101,7 +101,7 @@ impl Simulation {
             json!({ "request": "access" }),
             json!({ "request": "claim", "instance": "i-00000000", "zone": "us-east-1a" }),
         ];
-        let tokens = [Value::Null, json!(Secret::of(STRANGER)), like["token"].clone()];
+        let tokens = [Value::Null, json!(Secret::of(FORGER)), like["token"].clone()];
         let drawn = self.rng.choose(asks.len() * tokens.len());
         let (mut forged, token) = (asks[drawn % asks.len()].clone(), tokens[drawn / asks.len()].clone());
         let is_claim = forged["request"] == "claim";
@@ -114,7 +114,7 @@ impl Simulation {
             forged[name] = like[name].clone();
         }
         forged["attempt"] = json!(if is_claim && attempt != NO_ATTEMPT { claimable } else { attempt });
-        forged["secret"] = json!(Secret::of(STRANGER));
+        forged["secret"] = json!(Secret::of(FORGER));
         forged["token"] = token;
         forged
     }

@@ -1,0 +1,421 @@
+//! One attempt at a trial: what is done next, whatever happens when.
+//!
+//! At most one [`Action`] is in progress. Its end is an [`Event`], and so is what comes from outside: a notice, a signal,
+//! the answer to a report. An event from outside leaves the action less time, or another action replaces it. The replaced
+//! action is dropped.
+//!
+//! The order is: prepare, train, upload the outputs if the trial ends, seal, unmount, and report the end or the release
+//! last. The control plane takes a reported workspace for free, so it has to be unmounted by then.
+
+use std::time::Duration;
+
+use spotsweep_protocol::stop::StopReason;
+
+use crate::action::{Action, Event, Exit};
+use crate::answer::Answer;
+use crate::conclusion::{Cause, Conclusion, conclusion};
+use crate::exit::{UPLOAD, of_command};
+use crate::stop::{Stop, Terms, WITHOUT_DEADLINE, closing, last_request_until};
+
+/// How long after its announced end an instance may still be there: EC2 promises no time (EC2 user guide, "Spot
+/// Instance interruption notices").
+const STILL_THERE: Duration = Duration::from_secs(300);
+
+/// A mounted workspace. Without one there is nothing to seal.
+#[derive(Debug, Clone)]
+struct Mounted;
+
+/// What the attempt is doing.
+#[derive(Debug, Clone)]
+enum Phase {
+    Preparing,
+    Training(Option<Mounted>),
+    Judging(u8, Option<Mounted>),
+    Collecting(Ending, Option<Mounted>),
+    Sealing(Ending, Mounted),
+    Unmounting(Ending),
+    Reporting(Ending),
+    AwaitingEnd,
+    Over,
+}
+
+/// How the attempt ends its part in the trial.
+#[derive(Debug, Clone)]
+enum Ending {
+    /// The trial is another attempt's. What is saved stays on the workspace.
+    Refuse(StopReason),
+    /// The next attempt continues the trial.
+    Leave(Option<Cause>),
+    /// The trial ends.
+    End {
+        /// The job's exit code.
+        code: u8,
+        /// Whether it ends as a success.
+        has_succeeded: bool,
+    },
+    /// Nothing was trained.
+    GiveUp {
+        /// Why; none where the runner itself cannot go on.
+        cause: Option<Cause>,
+        /// Whether the trial is given back.
+        is_left: bool,
+    },
+}
+
+/// One attempt. Times count from its beginning.
+#[derive(Debug, Clone)]
+pub struct Machine {
+    terms: Terms,
+    phase: Phase,
+    /// Since the command is to stop.
+    stop: Option<Stop>,
+    /// When the instance is taken.
+    notice: Option<Duration>,
+    /// Whether the container is asked to stop.
+    is_signalled: bool,
+    /// When the container or the instance ends, why, and whether Batch ends the trial with it.
+    outside: Option<(Duration, Cause)>,
+    /// Whether the control plane has answered that the instance may be to blame for the failure of the command.
+    is_doubted: bool,
+    /// When the workspace must be closed.
+    deadline: Duration,
+    until: Option<Duration>,
+}
+
+impl Machine {
+    /// An attempt that has not begun.
+    pub fn new(terms: Terms) -> Self {
+        let (phase, deadline) = (Phase::Preparing, Duration::ZERO);
+        let (is_signalled, is_doubted) = (false, false);
+        Self { terms, phase, stop: None, notice: None, is_signalled, outside: None, is_doubted, deadline, until: None }
+    }
+
+    /// What is done first, on an instance that is taken after `left` where that is known.
+    ///
+    /// An exit on such an instance would have Batch start the next attempt at once, and where the ECS agent does not drain
+    /// (fact 9) on this same instance, until no attempt is left. Nothing is claimed, so the workspace goes to another
+    /// instance meanwhile.
+    pub fn begin(&mut self, left: Option<Duration>) -> Action {
+        self.notice = left;
+        if self.notice.is_some() { self.await_end() } else { Action::Prepare }
+    }
+
+    /// When the action that is under way must be over.
+    pub fn until(&self) -> Option<Duration> {
+        self.until
+    }
+
+    /// Why the command is stopped.
+    pub fn stop(&self) -> Option<&Stop> {
+        self.stop.as_ref()
+    }
+
+    /// Takes an event in, `at` some time after the beginning. Without an action, what is under way goes on.
+    pub fn on(&mut self, event: Event, at: Duration) -> Option<Action> {
+        match event {
+            Event::Noticed { left, why } => {
+                let stop = Stop::noticed(why, left, &self.terms, at);
+                self.notice = Some(stop.deadline);
+                self.ends_by(stop, true, at)
+            }
+            Event::Signalled(signal) => {
+                self.is_signalled = true;
+                let stop = Stop::after_signal(signal, &self.terms, at);
+                self.ends_by(stop, false, at)
+            }
+            Event::Fenced(reason) => self.fenced(reason, at),
+            Event::StoppedEarly(why) => self.stops_by_itself(Cause::StoppedEarly(why), at),
+            Event::Stalled { seconds, is_last } => self.stops_by_itself(Cause::Stalled { seconds, is_last }, at),
+            ended => self.goes_on(ended, at),
+        }
+    }
+
+    /// The container or the instance is about to end.
+    fn ends_by(&mut self, stop: Stop, is_notice: bool, at: Duration) -> Option<Action> {
+        if self.outside.as_ref().is_none_or(|(end, _)| stop.deadline < *end) {
+            self.outside = Some((stop.deadline, stop.cause.clone()));
+        }
+        match &mut self.phase {
+            Phase::Preparing => {
+                self.deadline = stop.deadline;
+                Some(self.unmount(Ending::GiveUp { cause: Some(stop.cause), is_left: true }))
+            }
+            // It has nothing to save anything on, and may as well use the time that it has.
+            Phase::Training(None) if is_notice => None,
+            Phase::Training(_) => match &mut self.stop {
+                None => Some(Action::Stop(self.stop.insert(stop).clone())),
+                Some(under_way) => {
+                    under_way.join(&stop);
+                    Some(Action::Shorten(stop.grace))
+                }
+            },
+            Phase::Judging(..) => {
+                self.deadline = self.deadline.min(stop.deadline);
+                None
+            }
+            Phase::Collecting(..) => {
+                self.deadline = self.deadline.min(stop.deadline);
+                let end = stop.deadline - closing(stop.deadline.saturating_sub(at));
+                self.until = Some(self.until.map_or(end, |until| until.min(end)));
+                None
+            }
+            Phase::AwaitingEnd if is_notice => None,
+            Phase::AwaitingEnd => Some(self.exit(Exit::Left(Some(stop.cause)))),
+            Phase::Sealing(..) | Phase::Unmounting(_) | Phase::Reporting(_) => {
+                self.deadline = self.deadline.min(stop.deadline);
+                let end = last_request_until(stop.deadline, at);
+                self.until = Some(self.until.map_or(end, |until| until.min(end)));
+                None
+            }
+            Phase::Over => None,
+        }
+    }
+
+    fn stops_by_itself(&mut self, cause: Cause, at: Duration) -> Option<Action> {
+        let is_first = matches!(self.phase, Phase::Training(_)) && self.stop.is_none();
+        is_first.then(|| Action::Stop(self.stop.insert(Stop::by_itself(cause, &self.terms, at)).clone()))
+    }
+
+    /// The folder in S3 is the newer attempt's from now on, which waits for the workspace.
+    fn fenced(&mut self, reason: StopReason, at: Duration) -> Option<Action> {
+        match std::mem::replace(&mut self.phase, Phase::Over) {
+            Phase::Preparing => {
+                self.deadline = self.closing_by(at);
+                Some(self.unmount(Ending::Refuse(reason)))
+            }
+            Phase::Collecting(_, mounted) => {
+                self.deadline = self.closing_by(at);
+                Some(self.close(Ending::Refuse(reason), mounted, at))
+            }
+            phase @ Phase::Training(_) => {
+                self.phase = phase;
+                let stop = Stop::by_itself(Cause::Fenced(reason), &self.terms, at);
+                match &mut self.stop {
+                    None => Some(Action::Stop(self.stop.insert(stop).clone())),
+                    Some(under_way) => {
+                        under_way.join(&stop);
+                        Some(Action::Shorten(stop.grace))
+                    }
+                }
+            }
+            phase => {
+                self.phase = phase;
+                None
+            }
+        }
+    }
+
+    /// What was under way has ended.
+    fn goes_on(&mut self, event: Event, at: Duration) -> Option<Action> {
+        let phase = std::mem::replace(&mut self.phase, Phase::Over);
+        Some(match (phase, event) {
+            (Phase::Preparing, Event::Prepared { has_workspace }) => {
+                self.phase = Phase::Training(has_workspace.then_some(Mounted));
+                Action::Train
+            }
+            (Phase::Preparing | Phase::Training(_), Event::Failed { is_left }) => {
+                self.deadline = self.closing_by(at);
+                self.unmount(Ending::GiveUp { cause: None, is_left })
+            }
+            (_, Event::Failed { .. }) => self.exit(Exit::Failed),
+            (Phase::Training(mounted), Event::CommandEnded { code, is_finished, is_by_itself }) => {
+                self.command_ended((code, is_finished, is_by_itself), mounted, at)
+            }
+            (Phase::Judging(_, mounted), Event::Judged { goes_back: true }) => {
+                self.close_or_collect(Ending::Leave(None), mounted, at)
+            }
+            (Phase::Judging(code, mounted), Event::Judged { goes_back: false }) => {
+                self.collect(Ending::End { code, has_succeeded: false }, mounted, at)
+            }
+            (Phase::Collecting(way, mounted), Event::Collected { is_whole }) => {
+                self.collected(way, is_whole, mounted, at)
+            }
+            (Phase::Collecting(way, mounted), Event::TimeOver) => self.not_collected(way, mounted, at),
+            (Phase::Sealing(way, Mounted), Event::Sealed) => self.unmount(way),
+            // What the kernel has not written out by then is lost.
+            (Phase::Sealing(way, Mounted), Event::TimeOver)
+            | (Phase::Unmounting(way), Event::Unmounted | Event::TimeOver) => self.report(way, at),
+            (
+                Phase::Reporting(Ending::End { code, has_succeeded }),
+                Event::Answered(Some(Answer::Waiting { pause, .. })),
+            ) => {
+                self.is_doubted = true;
+                self.phase = Phase::Reporting(Ending::End { code, has_succeeded });
+                Action::End { code, after: pause }
+            }
+            (Phase::Reporting(way), Event::Answered(answer)) => self.answered(way, answer),
+            (Phase::Reporting(way), Event::TimeOver) => self.answered(way, None),
+            (Phase::AwaitingEnd, Event::TimeOver) => {
+                let why = "EC2 has not taken the instance at the announced time".to_owned();
+                self.exit(Exit::Left(Some(Cause::Interrupted(why))))
+            }
+            (phase, _late) => {
+                self.phase = phase;
+                return None;
+            }
+        })
+    }
+
+    fn command_ended(&mut self, end: (i32, bool, bool), mounted: Option<Mounted>, at: Duration) -> Action {
+        let (code, is_finished, is_by_itself) = end;
+        if is_by_itself {
+            self.stop = None;
+        }
+        self.deadline = self.closing_by(at);
+        let cause = self.stop.as_ref().map(|stop| stop.cause.clone());
+        let by_itself = of_command(code);
+        match (conclusion(code, is_finished, cause.as_ref()), cause) {
+            (Conclusion::Refuse, Some(Cause::Fenced(reason))) => self.close(Ending::Refuse(reason), mounted, at),
+            (Conclusion::Leave, Some(cause)) => self.close_or_collect(Ending::Leave(Some(cause)), mounted, at),
+            (Conclusion::End(code), _) => self.collect(Ending::End { code, has_succeeded: false }, mounted, at),
+            (Conclusion::Succeed, _) => {
+                self.stop = None;
+                self.collect(Ending::End { code: 0, has_succeeded: true }, mounted, at)
+            }
+            _by_itself if by_itself == 0 => self.collect(Ending::End { code: 0, has_succeeded: true }, mounted, at),
+            _by_itself => {
+                self.phase = Phase::Judging(by_itself, mounted);
+                Action::Judge
+            }
+        }
+    }
+
+    /// By when a workspace is closed whose closing begins now.
+    fn closing_by(&self, at: Duration) -> Duration {
+        let own = self.stop.as_ref().map_or(at + WITHOUT_DEADLINE, |stop| stop.deadline);
+        self.outside.as_ref().map_or(own, |(end, _)| own.min(*end))
+    }
+
+    /// Without a workspace the next attempt starts from nothing. What there is gets uploaded, for a person to look at.
+    fn close_or_collect(&mut self, way: Ending, mounted: Option<Mounted>, at: Duration) -> Action {
+        if mounted.is_some() {
+            return self.close(way, mounted, at);
+        }
+        self.phase = Phase::Collecting(way, None);
+        self.until = Some(self.deadline);
+        Action::Collect { has_succeeded: false }
+    }
+
+    fn collect(&mut self, way: Ending, mounted: Option<Mounted>, at: Duration) -> Action {
+        let has_succeeded = matches!(way, Ending::End { has_succeeded: true, .. });
+        self.phase = Phase::Collecting(way, mounted);
+        let end = |end: Duration| end.saturating_sub(closing(end.saturating_sub(at)));
+        self.until = self.outside.as_ref().map(|(outside, _)| end(*outside));
+        Action::Collect { has_succeeded }
+    }
+
+    fn collected(&mut self, way: Ending, is_whole: bool, mounted: Option<Mounted>, at: Duration) -> Action {
+        self.deadline = match &way {
+            Ending::Leave(_) => self.deadline,
+            // A stop that nothing outside asks for has no part in how long the upload takes.
+            Ending::End { .. } | Ending::Refuse(_) | Ending::GiveUp { .. } => {
+                self.outside.as_ref().map_or(at + WITHOUT_DEADLINE, |(end, _)| *end)
+            }
+        };
+        match way {
+            // The command's own failure says more than what it did to the outputs.
+            Ending::End { code: 0, .. } if !is_whole => {
+                self.close(Ending::End { code: UPLOAD, has_succeeded: false }, mounted, at)
+            }
+            way => self.close(way, mounted, at),
+        }
+    }
+
+    /// The time for the upload is over. A model that is not collected is not a success: the next attempt resumes at its
+    /// end, and uploads it.
+    fn not_collected(&mut self, way: Ending, mounted: Option<Mounted>, at: Duration) -> Action {
+        match (way, self.interruption()) {
+            (Ending::End { has_succeeded: true, .. }, Some(cause)) => {
+                self.deadline = self.closing_by(at);
+                self.close(Ending::Leave(Some(cause)), mounted, at)
+            }
+            (way, _) => self.collected(way, false, mounted, at),
+        }
+    }
+
+    /// Seals what may be gone on from, and unmounts.
+    fn close(&mut self, way: Ending, mounted: Option<Mounted>, at: Duration) -> Action {
+        let Some(mounted) = mounted else { return self.report(way, at) };
+        if matches!(way, Ending::End { code: 0, .. }) {
+            return self.unmount(way);
+        }
+        // Half of what is left is for reading; the rest is for unmounting, and for what goes slowly.
+        let reading_until = at + self.deadline.saturating_sub(at) / 2;
+        let is_left = matches!(way, Ending::Leave(_));
+        self.phase = Phase::Sealing(way, mounted);
+        self.until = Some(self.deadline);
+        Action::Seal { reading_until, is_left }
+    }
+
+    fn unmount(&mut self, way: Ending) -> Action {
+        self.phase = Phase::Unmounting(way);
+        self.until = Some(self.deadline);
+        Action::Unmount
+    }
+
+    fn report(&mut self, way: Ending, at: Duration) -> Action {
+        let (action, until) = match &way {
+            Ending::Refuse(reason) => return self.exit(Exit::Refused(reason.clone())),
+            Ending::GiveUp { is_left: false, .. } if self.waits_for_the_end() => return self.await_end(),
+            Ending::GiveUp { is_left: false, .. } => return self.exit(Exit::Failed),
+            Ending::GiveUp { .. } | Ending::Leave(_) => (Action::Release, Some(last_request_until(self.deadline, at))),
+            Ending::End { code, .. } => (
+                Action::End { code: *code, after: Duration::ZERO },
+                self.outside.as_ref().map(|(end, _)| last_request_until(*end, at)),
+            ),
+        };
+        self.phase = Phase::Reporting(way);
+        self.until = until;
+        action
+    }
+
+    fn answered(&mut self, way: Ending, answer: Option<Answer>) -> Action {
+        let exit = match (way, answer) {
+            // No further attempt is to start.
+            (Ending::Leave(_) | Ending::GiveUp { .. }, Some(Answer::Stop(_))) => Exit::Code(0),
+            (Ending::GiveUp { .. }, _) if self.waits_for_the_end() => return self.await_end(),
+            (Ending::GiveUp { cause: None, .. }, _) => Exit::Failed,
+            (Ending::GiveUp { cause, .. } | Ending::Leave(cause), _) => Exit::Left(cause),
+            // Another runner has the trial, and the record has what that one reports.
+            (Ending::End { .. } | Ending::Refuse(_), Some(Answer::Refused(reason))) => Exit::Refused(reason),
+            (Ending::End { .. }, Some(Answer::Unavailable(reason))) => Exit::Unfit(reason),
+            // It is in doubt why the command has failed: the next attempt goes on.
+            (Ending::End { code: 1.., .. }, None) if self.doubt().is_some() => Exit::Left(self.doubt()),
+            // Batch's own event has the exit code all the same.
+            (Ending::End { code, .. }, _) => Exit::Code(code),
+            (Ending::Refuse(reason), _) => Exit::Refused(reason),
+        };
+        self.exit(exit)
+    }
+
+    /// Why a failure of the command that no answer comes to is not the trial's end.
+    fn doubt(&self) -> Option<Cause> {
+        let reason = || "no answer says whether the instance is to blame for the failure of the command".to_owned();
+        self.interruption().or_else(|| self.is_doubted.then(|| Cause::Interrupted(reason())))
+    }
+
+    /// Why the container or the instance ends, where the trial does not end with it.
+    fn interruption(&self) -> Option<Cause> {
+        let cause = self.outside.as_ref().map(|(_, cause)| cause.clone());
+        cause.filter(|cause| matches!(cause, Cause::Interrupted(_)))
+    }
+
+    /// A container that is asked to stop ends.
+    fn waits_for_the_end(&self) -> bool {
+        self.notice.is_some() && !self.is_signalled
+    }
+
+    fn await_end(&mut self) -> Action {
+        self.phase = Phase::AwaitingEnd;
+        self.until = Some(self.notice.unwrap_or_default() + STILL_THERE);
+        Action::AwaitEnd
+    }
+
+    fn exit(&mut self, exit: Exit) -> Action {
+        (self.phase, self.until) = (Phase::Over, None);
+        Action::Exit(exit)
+    }
+}
+
+#[cfg(test)]
+mod tests;
