@@ -7,6 +7,8 @@
 //! The order is: prepare, train, upload the outputs if the trial ends, seal, unmount, and report the end or the release
 //! last. The control plane takes a reported workspace for free, so it has to be unmounted by then.
 
+mod phase;
+
 use std::time::Duration;
 
 use spotsweep_protocol::stop::StopReason;
@@ -15,52 +17,12 @@ use crate::action::{Action, Event, Exit};
 use crate::answer::Answer;
 use crate::conclusion::{Cause, Conclusion, conclusion};
 use crate::exit::{UPLOAD, of_command};
+use crate::machine::phase::{Ending, Mounted, Phase};
 use crate::stop::{Stop, Terms, WITHOUT_DEADLINE, closing, last_request_until};
 
 /// How long after its announced end an instance may still be there: EC2 promises no time (EC2 user guide, "Spot
 /// Instance interruption notices").
 const STILL_THERE: Duration = Duration::from_secs(300);
-
-/// A mounted workspace. Without one there is nothing to seal.
-#[derive(Debug, Clone)]
-struct Mounted;
-
-/// What the attempt is doing.
-#[derive(Debug, Clone)]
-enum Phase {
-    Preparing,
-    Training(Option<Mounted>),
-    Judging(u8, Option<Mounted>),
-    Collecting(Ending, Option<Mounted>),
-    Sealing(Ending, Mounted),
-    Unmounting(Ending),
-    Reporting(Ending),
-    AwaitingEnd,
-    Over,
-}
-
-/// How the attempt ends its part in the trial.
-#[derive(Debug, Clone)]
-enum Ending {
-    /// The trial is another attempt's. What is saved stays on the workspace.
-    Refuse(StopReason),
-    /// The next attempt continues the trial.
-    Leave(Option<Cause>),
-    /// The trial ends.
-    End {
-        /// The job's exit code.
-        code: u8,
-        /// Whether it ends as a success.
-        has_succeeded: bool,
-    },
-    /// Nothing was trained.
-    GiveUp {
-        /// Why; none where the runner itself cannot go on.
-        cause: Option<Cause>,
-        /// Whether the trial is given back.
-        is_left: bool,
-    },
-}
 
 /// One attempt. Times count from its beginning.
 #[derive(Debug, Clone)]

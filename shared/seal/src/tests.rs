@@ -4,6 +4,7 @@
 mod databases;
 mod groups;
 mod kept;
+mod left_over;
 mod logs;
 mod rollback;
 mod together;

@@ -1,0 +1,75 @@
+//! Checkpoints that lay there unsealed when an attempt began: they may be complete.
+
+use super::*;
+
+/// An instance is lost in the middle of step 30, and its format shows no end. The next attempts start from step 20, by
+/// the pointer.
+#[test]
+fn a_checkpoint_that_lay_there_unsealed_does_not_replace_the_one_that_is_kept() {
+    for is_last in [false, true] {
+        let mut bench = Bench::new(true);
+        let (mut sealer, _) = bench.resume();
+        bench.write("step-000020.bin", &[0xfe; 1900]);
+        bench.write("latest", b"step-000020.bin");
+        assert!(sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap());
+        bench.write("step-000030.bin", &[0xff; 470]);
+        for _ in 0..2 {
+            let (mut sealer, _) = bench.resume();
+            if is_last {
+                sealer.finish(&bench.disk(), &at_rest(), &IN_TIME).unwrap();
+            } else {
+                sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap();
+            }
+        }
+        // The training reaches step 30. Of that, only the removal of step 20 is written out.
+        let (mut sealer, _) = bench.resume();
+        sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap();
+        fs::remove_file(bench.at("step-000020.bin")).unwrap();
+        bench.write("step-000030.bin", b"");
+        bench.resume();
+        assert_eq!(fs::read(bench.at("step-000020.bin")).unwrap(), [0xfe; 1900], "final seal: {is_last}");
+
+        let (mut sealer, _) = bench.resume();
+        bench.write("step-000030.bin", &[0xff; 1900]);
+        sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap();
+        let kept = |name| bench.folder.path().join(OWN).join("kept").join(name).exists();
+        assert_eq!((kept("step-000020.bin"), kept("step-000030.bin")), (false, true), "the new one is complete");
+    }
+}
+
+/// It may be complete, and the training may go on from it.
+#[test]
+fn a_checkpoint_that_lay_there_unsealed_is_kept_too() {
+    let mut bench = Bench::new(true);
+    let (mut sealer, _) = bench.resume();
+    bench.write("step-000020.bin", &[0xfe; 1900]);
+    assert!(sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap());
+    bench.write("step-000021.bin", &[0xff; 1900]);
+    fs::remove_file(bench.at("step-000020.bin")).unwrap();
+    let (mut sealer, _) = bench.resume();
+    sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap();
+    fs::remove_file(bench.at("step-000021.bin")).unwrap();
+    let (_, found) = bench.resume();
+    assert_eq!(found.newest.as_deref(), Some("step-000021.bin"));
+    assert_eq!(fs::read(bench.at("step-000021.bin")).unwrap(), [0xff; 1900]);
+    assert_eq!(fs::read(bench.at("step-000020.bin")).unwrap(), [0xfe; 1900]);
+}
+
+/// Of two attempts that were lost in the same save, the second one got further. The third goes on from what lies there, and
+/// is lost in its next save, of which only the removal of this checkpoint is written out.
+#[test]
+fn the_longer_one_of_two_unsealed_versions_is_kept() {
+    for (lengths, longest) in [([1268, 1900], 1900), ([1900, 1268], 1900)] {
+        let mut bench = Bench::new(true);
+        bench.resume();
+        for bytes in lengths {
+            bench.write("step-000010.bin", &vec![0xff; bytes]);
+            let (mut sealer, _) = bench.resume();
+            sealer.begin(&bench.disk()).unwrap();
+            sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap();
+        }
+        fs::remove_file(bench.at("step-000010.bin")).unwrap();
+        bench.resume();
+        assert_eq!(fs::read(bench.at("step-000010.bin")).unwrap().len(), longest, "{lengths:?}");
+    }
+}
