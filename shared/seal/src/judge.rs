@@ -123,12 +123,12 @@ impl Judge<'_> {
         Ok(found)
     }
 
-    /// Whether nothing is left of a file that had content, as the kept version or its siblings show. Another empty file
-    /// is a mark.
+    /// Whether nothing is left of a file that had content, as the kept version, its siblings or its name as that of a pointer
+    /// show. Another empty file is a mark.
     fn is_emptied(&self, path: &str, stamp: Stamp, shapes: &BTreeSet<String>) -> bool {
         let had_content = || self.seal.is_some_and(|seal| seal.kept.get(path).is_some_and(|kept| kept.stamp.bytes > 0));
         let is_sibling = || is_numbered(file_name(path)) && shapes.contains(&shape(path));
-        stamp.bytes == 0 && (had_content() || is_sibling())
+        stamp.bytes == 0 && (is_pointer_name(path) || had_content() || is_sibling())
     }
 
     fn is_log(&self, path: &str) -> bool {

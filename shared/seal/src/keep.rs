@@ -12,7 +12,7 @@ use crate::files::{has_all, kinds, newest_group, walk};
 use crate::groups::{Group, Groups};
 use crate::kept::{Kept, begun_path, is_intact, kept_path, put_in_place, versions};
 use crate::logs::is_log;
-use crate::names::file_name;
+use crate::names::{file_name, is_pointer_name};
 use crate::pointers::{names_one, text};
 use crate::record::Sealed;
 use crate::room::Room;
@@ -200,10 +200,10 @@ impl Sealer {
         names_one(&before, &|word| shapes.contains(&shape(word))) && !names_one(&now, &|word| names.contains(word))
     }
 
-    /// Whether a file is empty that had content: its writer has begun, and has given up.
+    /// Whether a file is empty that had content, or that is to name a checkpoint: its writer has begun, and has given up.
     pub(crate) fn is_emptied(&self, path: &str, bytes: u64) -> bool {
         let had_content = |files: &Kept| files.get(path).is_some_and(|file| file.stamp.bytes > 0);
-        bytes == 0 && (had_content(&self.record.files) || had_content(&self.record.kept))
+        bytes == 0 && (is_pointer_name(path) || had_content(&self.record.files) || had_content(&self.record.kept))
     }
 
     /// Puts the newest versions of the files of `group` that the runner has, and that differ, in their places; those files

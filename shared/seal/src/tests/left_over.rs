@@ -73,3 +73,25 @@ fn the_longer_one_of_two_unsealed_versions_is_kept() {
         assert_eq!(fs::read(bench.at("step-000010.bin")).unwrap().len(), longest, "{lengths:?}");
     }
 }
+
+/// The handler gives the first pointer up before its text. What it was to name is not known: the script starts from its beginning, and
+/// finds the checkpoint complete.
+#[test]
+fn an_empty_pointer_is_put_aside_and_not_the_checkpoint() {
+    for is_last in [false, true] {
+        let mut bench = Bench::new(true);
+        let (mut sealer, _) = bench.resume();
+        bench.write("step-000010.pt", &zip_of(b"1"));
+        bench.write("latest", b"");
+        bench.write("begun", b"");
+        if is_last {
+            sealer.finish(&bench.disk(), &at_rest(), &IN_TIME).unwrap();
+        } else {
+            sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap();
+        }
+        let (_, found) = bench.resume();
+        assert_eq!((found.newest.as_deref(), found.torn), (Some("step-000010.pt"), vec!["latest".to_owned()]));
+        assert!(!bench.at("latest").exists() && bench.at("step-000010.pt").exists());
+        assert!(bench.at("begun").exists(), "it may be a mark");
+    }
+}
