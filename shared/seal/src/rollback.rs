@@ -72,6 +72,7 @@ impl Sealer {
         if self.record.failures.iter().all(|failed| newest_ns > failed.newest_ns) {
             self.record.failures.clear();
         }
+        self.forget_undone(disk, &files);
         let place = self.blamed(disk, &files, &checkpoints)?;
         let extents = extents(&checkpoints);
         let is_complete =

@@ -1,11 +1,12 @@
 //! A rollback that does not help is taken back: what it has put aside and replaced.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 
 use crate::aside::{REPLACED, TORN, places, put_aside, unused};
 use crate::database::with_beside;
-use crate::disk::Disk;
+use crate::disk::{Disk, Stamp};
 use crate::failed::{BadEnd, Failed, Replaced};
 use crate::groups::Group;
 use crate::pointers::replace;
@@ -90,6 +91,24 @@ impl Sealer {
             put.unwrap_or_else(|error| (self.say)(&format!("{pointer:?} is not back: {error}")));
         }
         if failed.is_proven { Ok(()) } else { self.doubt(disk, &failed.moved) }
+    }
+
+    /// Forgets rollbacks that a lost instance has not written out: the record says that a file was moved, and it is where it
+    /// was.
+    pub(crate) fn forget_undone(&mut self, disk: &dyn Disk, files: &BTreeMap<String, Stamp>) {
+        let is_there = |path: &str, place: &str, at: i64| {
+            is_below(path, place) && files.get(path).is_some_and(|stamp| stamp.modified_ns == at)
+        };
+        let is_undone = |failed: &Failed| {
+            let aside = self.own.join(TORN).join(&failed.folder);
+            failed.modified.iter().any(|(path, at)| {
+                let mut moved = failed.moved.iter();
+                moved.any(|place| is_there(path, place, *at)) && disk.stamp(&aside.join(path)).is_err()
+            })
+        };
+        let undone: Vec<bool> = self.record.failures.iter().map(is_undone).collect();
+        let mut undone = undone.into_iter();
+        self.record.failures.retain(|_| !undone.next().unwrap_or(false));
     }
 
     /// Seals what lies at these places as what may be incomplete.

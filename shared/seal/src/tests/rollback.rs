@@ -262,3 +262,17 @@ fn two_halves_of_a_save_that_fail_in_the_same_way_are_both_put_aside() {
     }
     assert_eq!(bench.resume().1, Found::default(), "it begins at its beginning");
 }
+
+/// The record is written out, and the move is not.
+#[test]
+fn a_rollback_that_a_lost_instance_has_undone_is_made_again() {
+    let mut bench = trained(&NAMES[..2], 0);
+    for _ in 0..2 {
+        let (mut sealer, _) = bench.resume();
+        sealer.begin(&bench.disk()).unwrap();
+        let rollback = sealer.roll_back(&bench.disk(), &failure("it cannot be loaded")).unwrap().unwrap();
+        assert_eq!((&*rollback.checkpoint, rollback.to.as_deref()), ("checkpoint-2", Some("checkpoint-1")));
+        let [failed] = &sealer.record.failures[..] else { unreachable!("{:?}", sealer.record.failures) };
+        fs::rename(sealer.aside(failed).join("checkpoint-2"), bench.at("checkpoint-2")).unwrap();
+    }
+}
