@@ -1,4 +1,4 @@
-//! One attempt at a trial: what `spotsweep_attempt::Machine` decides is done here, one action at a time.
+//! One attempt of a trial: it does what `spotsweep_attempt::Machine` decides, one action at a time.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -21,8 +21,7 @@ use crate::stop::Order;
 use crate::trained::Trained;
 use crate::workspace::Workspace;
 
-/// Runs the trial; returns the job's exit code: the command's own, unless the runner itself has
-/// a reason to fail.
+/// Runs the trial and returns the job's exit code. It is the command's own, unless the runner itself fails.
 pub(crate) async fn run(config: &Config, command: &[String]) -> Result<u8, Failure> {
     let signals = Signals::catch().map_err(|source| Failure::System("catch signals", source))?;
     descendants::adopt().map_err(|source| Failure::System("adopt orphans", source))?;
@@ -44,15 +43,15 @@ pub(crate) async fn run(config: &Config, command: &[String]) -> Result<u8, Failu
     }
 }
 
-/// What comes from outside of the action that is under way, and the machine that decides what follows.
+/// The events from outside of the current action, and the machine that decides what follows.
 pub(crate) struct Outside {
     machine: Machine,
     began: Instant,
     signals: Signals,
     notices: Notices,
-    /// What an action has to say before its end.
+    /// Events that an action sends before its end.
     inside: mpsc::UnboundedReceiver<Event>,
-    /// How the command is to stop.
+    /// Tells the supervisor of the command how to stop it.
     orders: watch::Sender<Option<Order>>,
 }
 
@@ -62,8 +61,8 @@ impl Outside {
         self.machine.begin(left)
     }
 
-    /// Has something done, until the machine decides on another action: because it is done, because its time is over, of
-    /// which `late` says what that means, or because of something else.
+    /// Runs `doing` until the machine decides on another action: because it is done, because its time is over, or
+    /// because of another event. `late` is logged when its time is over.
     async fn until_next(&mut self, late: &str, doing: impl Future<Output = Event>) -> Action {
         let mut doing = pin!(doing);
         loop {
@@ -98,7 +97,7 @@ impl Outside {
         }
     }
 
-    /// Sending fails only where the command has just ended.
+    /// Sending fails only if the command has just ended.
     fn order(&self, order: Order) {
         let earlier = self.orders.borrow().as_ref().and_then(|earlier: &Order| earlier.ends);
         let ends = earlier.into_iter().chain(order.ends).min();
@@ -106,7 +105,7 @@ impl Outside {
     }
 }
 
-/// What is at hand for the whole attempt.
+/// The state of the whole attempt.
 pub(crate) struct Attempt<'a> {
     pub(crate) config: &'a Config,
     command: &'a [String],
@@ -114,18 +113,18 @@ pub(crate) struct Attempt<'a> {
     pub(crate) claims: Arc<Claims>,
     pub(crate) events: mpsc::UnboundedSender<Event>,
     pub(crate) orders: watch::Receiver<Option<Order>>,
-    /// Until the command starts.
+    /// Present until the command starts.
     pub(crate) ready: Option<Ready>,
-    /// While it is mounted.
+    /// Present while the workspace is mounted.
     pub(crate) workspace: Option<Workspace>,
-    /// When the command has ended.
+    /// Present after the command has ended.
     pub(crate) trained: Option<Trained>,
     pub(crate) left: Handover,
-    /// Why the runner cannot go on, or why the next attempt has to.
+    /// Why the runner cannot go on, or why the next attempt has to continue.
     pub(crate) failure: Option<Failure>,
-    /// Why something is not uploaded that belongs to the trial.
+    /// Why outputs of the trial are not uploaded.
     pub(crate) not_uploaded: Option<Failure>,
-    /// What the report of the end waits for.
+    /// The last reason why the report of the end had to wait.
     pub(crate) waits_for: String,
 }
 
@@ -155,7 +154,7 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Does `action` until the machine decides on another one.
+    /// Runs `action` until the machine decides on another one.
     async fn act(&mut self, action: Action, outside: &mut Outside) -> Action {
         let stop = outside.machine.stop().cloned();
         let began = outside.began;
@@ -189,7 +188,7 @@ impl<'a> Attempt<'a> {
                 say("the instance is about to be taken: nothing starts here, the attempt ends with the instance");
                 outside.until_next("the instance is still there", std::future::pending()).await
             }
-            // Neither comes here: both are orders to the command, or the end.
+            // These do not come here: two are orders to the command, and one is the end.
             Action::Stop(_) | Action::Shorten(_) | Action::Exit(_) => action,
         }
     }
@@ -205,7 +204,7 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// The attempt cannot go on.
+    /// Keeps the failure with which the attempt ends.
     pub(crate) fn fails(&mut self, failure: Failure) -> Event {
         let is_left = matches!(failure, Failure::Interrupted(_));
         self.failure = Some(failure);

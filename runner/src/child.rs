@@ -1,7 +1,7 @@
-//! The training command: started, watched, stopped.
+//! Starts, supervises and stops the training command.
 //!
-//! The runner waits for *any* child rather than for this one: as process 1 of a container it
-//! inherits every orphan, and reaping them is the same system call.
+//! The runner waits for *any* child and not only for this one. As process 1 of a container it inherits every orphan,
+//! and the same system call reaps them.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -39,16 +39,16 @@ pub(crate) struct Child {
 /// The end of the command.
 #[derive(Debug)]
 pub(crate) struct Ended {
-    /// Exit code; 128 + signal where a signal ended it, as shells say it.
+    /// Exit code; 128 + signal if a signal ended it, as in shells.
     pub(crate) code: i32,
-    /// Whether it ended without having been asked to.
+    /// Whether it ended without being stopped.
     pub(crate) is_by_itself: bool,
-    /// What it had open for writing shortly before it ended, where it was stopped.
+    /// The files that it had open for writing shortly before it ended. Empty unless it was stopped.
     pub(crate) open: BTreeSet<PathBuf>,
 }
 
 impl Ended {
-    /// Whether it may have ended in the middle of a write: by a signal, or with an error while it was to stop.
+    /// Whether it may have ended in the middle of a write: by a signal, or with an error after the stop signal.
     pub(crate) fn may_be_cut_off(&self) -> bool {
         self.code > 128 || (!self.is_by_itself && self.code != 0)
     }
@@ -56,7 +56,7 @@ impl Ended {
 
 impl Child {
     /// Starts `command` in `folder`. Must be called on the main thread: the child dies with the thread that started it
-    /// (`PR_SET_PDEATHSIG`, see prctl(2)), and only that one lives as long as the runner.
+    /// (`PR_SET_PDEATHSIG`, see prctl(2)), and only the main thread lives as long as the runner.
     pub(crate) fn start(
         command: &[String],
         variables: Vec<(String, String)>,
@@ -64,7 +64,7 @@ impl Child {
         folder: Option<&Path>,
     ) -> Result<(Self, ChildStdout, ChildStderr), Failure> {
         let failed = |source| Failure::System("start the command", source);
-        // Before the start, so that no end is missed.
+        // Registered before the start, so that no end is missed.
         let changes = signal(SignalKind::child()).map_err(failed)?;
         let mut own = launcher.command(command).map_err(failed)?;
         own.current_dir(folder.unwrap_or(Path::new(".")));
@@ -80,8 +80,8 @@ impl Child {
         Ok((child, stdout, stderr))
     }
 
-    /// Waits for the end; on the way stops the command when `stop` says so. Whatever it has left running is killed.
-    /// `orders` may leave it less time meanwhile. `checkpoints` is the folder of checkpoints on a workspace.
+    /// Waits for the end, and stops the command when `stop` is ready. It kills every process that the command has left
+    /// running. `orders` may shorten the grace meanwhile. `checkpoints` is the folder of checkpoints on a workspace.
     pub(crate) async fn supervise(
         mut self,
         stop: impl Future<Output = Stop>,
@@ -99,7 +99,7 @@ impl Child {
         Ok(Ended { code, is_by_itself, open })
     }
 
-    /// Its exit code, whether it has finished by itself, and what was open for writing at its end.
+    /// Returns its exit code, whether it finished by itself, and the files that were open for writing at its end.
     async fn stop(
         &mut self,
         stop: Stop,
@@ -153,7 +153,7 @@ impl Child {
         }
     }
 
-    /// Waits for its end, for so long at most.
+    /// Waits for its end, at most for `limit`.
     async fn wait_for(&mut self, limit: Duration) -> Result<(), Failure> {
         match timeout(limit, self.wait()).await {
             Ok(ended) => ended.map(|_code| ()),
@@ -161,7 +161,7 @@ impl Child {
         }
     }
 
-    /// Takes every ended child, ours and adopted ones.
+    /// Reaps every ended child, the runner's own and adopted ones.
     fn reap(&mut self) -> Result<(), Failure> {
         loop {
             match wait(WaitOptions::NOHANG) {
@@ -175,12 +175,12 @@ impl Child {
     }
 
     fn kill_group(&self) {
-        // Fails only where none of the group is left.
+        // Fails only if the group has no process left.
         let _ = kill_process_group(self.pid, Signal::KILL);
     }
 }
 
-/// `None` while the process lives (stopped or continued).
+/// Returns `None` while the process lives (stopped or continued).
 fn code(status: WaitStatus) -> Option<i32> {
     status.exit_status().or_else(|| status.terminating_signal().map(|signal| 128 + signal))
 }

@@ -1,4 +1,4 @@
-//! The runner's side of `trial-claim`: what an attempt asks and tells.
+//! The runner's side of `trial-claim`: the requests of an attempt and their answers.
 
 mod call;
 
@@ -20,7 +20,7 @@ use crate::config::Config;
 use crate::exit::Failure;
 use crate::log::say;
 
-/// Longer than `trial-claim` may run (60 s), so that its own timeout is reported.
+/// Longer than `trial-claim` may run (60 s), so that the function's own timeout is reported.
 pub(crate) const INVOKE_TIMEOUT: Duration = Duration::from_secs(70);
 
 /// What a training has reported so far.
@@ -34,30 +34,30 @@ pub(crate) struct Latest {
 /// What an attempt leaves to the next one.
 #[derive(Debug, Default)]
 pub(crate) struct Handover {
-    /// The last seal, if it holds.
+    /// The last seal, if it is valid.
     pub(crate) seal: Option<Seal>,
-    /// The checkpoint that was put aside.
+    /// The rollback, if this attempt has moved a checkpoint away.
     pub(crate) rollback: Option<Rollback>,
-    /// Seconds without a sign of life, where the attempt was ended for that.
+    /// Seconds without a sign of progress, if a stall ended the attempt or the command.
     pub(crate) stalled_seconds: Option<u64>,
 }
 
 /// How an attempt has ended its trial.
 #[derive(Debug)]
 pub(crate) struct End {
-    /// The job's.
+    /// The job's exit code.
     pub(crate) exit_code: i32,
-    /// What was uploaded.
+    /// The uploaded outputs.
     pub(crate) outputs: Outputs,
     /// Wall time of the command.
     pub(crate) seconds: f64,
     /// The reason of a failure.
     pub(crate) error: Option<String>,
-    /// Seconds without a sign of life, where the command was ended for that.
+    /// Seconds without a sign of progress, if a stall ended the attempt or the command.
     pub(crate) stalled_seconds: Option<u64>,
 }
 
-/// One attempt's line to `trial-claim`.
+/// Sends one attempt's requests to `trial-claim`.
 #[derive(Debug)]
 pub(crate) struct Claims {
     lambda: Client,
@@ -75,7 +75,7 @@ pub(crate) struct Claims {
 }
 
 impl Claims {
-    /// Draws the secret by which `trial-claim` knows this runner's requests.
+    /// Draws the runner's secret, by which `trial-claim` recognizes its requests.
     pub(crate) fn new(lambda: Client, config: &Config) -> io::Result<Self> {
         Ok(Self {
             lambda,
@@ -92,7 +92,8 @@ impl Claims {
         })
     }
 
-    /// Asks for the trial, each time for the configured patience, until its workspace is there too, or `limit` has passed.
+    /// Claims the trial until its workspace is there too, or until `limit` has passed. Each claim is retried for the
+    /// configured patience.
     pub(crate) async fn claim(&self, machine: Machine, limit: Duration) -> Result<Grant, Failure> {
         let started = Instant::now();
         let claiming = Claiming { defect: machine.defect.clone(), until: limit };
@@ -121,12 +122,12 @@ impl Claims {
         }
     }
 
-    /// Asks for the trial's own credentials, for the configured patience.
+    /// Requests the trial's own credentials, with retries for the configured patience.
     pub(crate) async fn access(&self) -> Result<Access, Failure> {
         spotsweep_attempt::access(self.call_patiently(Request::Access).await?).map_err(|denied| self.denied(denied))
     }
 
-    /// Why the attempt does not go on.
+    /// The failure with which the attempt ends.
     fn denied(&self, denied: Denied) -> Failure {
         match denied {
             Denied::Unfit(reason) => Failure::Unfit(reason),
@@ -139,23 +140,23 @@ impl Claims {
         }
     }
 
-    /// Until the last of several tries has failed.
+    /// The longest time until the last of several tries has failed.
     pub(crate) fn longest_wait(&self) -> Duration {
         self.patience + INVOKE_TIMEOUT
     }
 
-    /// Reports that the workspace is mounted: the training starts after that only.
+    /// Reports that the workspace is mounted. The training starts only after that.
     pub(crate) async fn mounted(&self, volume: &str, found: Found, seconds: f64) -> Result<(), Failure> {
         let request = Request::Mounted { volume: volume.to_owned(), found, seconds };
         spotsweep_attempt::mounted(self.call_patiently(request).await?).map_err(|denied| self.denied(denied))
     }
 
-    /// Tells of a notice, for the configured patience.
+    /// Reports a notice, with retries for the configured patience.
     pub(crate) async fn notice(&self, kind: NoticeKind) -> Result<Answer, CallError> {
         self.answer(self.call_patiently(Request::Notice { kind }).await?)
     }
 
-    /// Tells the metrics so far and the newest seal, once: the next report makes up for a lost one.
+    /// Reports the metrics so far and the newest seal, without a retry: the next report makes up for a lost one.
     pub(crate) async fn report(
         &self,
         latest: Latest,
@@ -165,7 +166,8 @@ impl Claims {
         self.answer(self.call(self.next_report(latest, seal, stalled_seconds)).await?)
     }
 
-    /// The same, for the configured patience: nothing else makes up for it where the training is silent.
+    /// Like `report`, with retries for the configured patience: if the training is silent, no later report
+    /// makes up for a lost one.
     pub(crate) async fn report_patiently(
         &self,
         latest: Latest,
@@ -180,7 +182,7 @@ impl Claims {
         Request::Report { sequence: self.next_sequence(), metrics, seal, stalled_seconds, rungs }
     }
 
-    /// Gives the trial back, for the configured patience.
+    /// Reports the release, with retries for the configured patience.
     pub(crate) async fn release(&self, latest: Latest, left: Handover) -> Result<Answer, CallError> {
         let (Latest { metrics, rungs }, Handover { seal, rollback, stalled_seconds }) = (latest, left);
         let sequence = self.next_sequence();
@@ -188,7 +190,7 @@ impl Claims {
         self.answer(self.call_patiently(request).await?)
     }
 
-    /// Reports that the attempt is over, for the configured patience.
+    /// Reports that the attempt is over, with retries for the configured patience.
     pub(crate) async fn end(&self, latest: Latest, end: End) -> Result<Answer, CallError> {
         let Latest { metrics, rungs } = latest;
         let End { exit_code, outputs, seconds, error, stalled_seconds } = end;

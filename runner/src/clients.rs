@@ -1,7 +1,7 @@
 //! The SDK clients, on one shared HTTP client.
 //!
-//! Lambda is called with the job role's credentials. The bucket is reached with the trial's own, which `trial-claim`
-//! lends: the job role is one for all trials, so it can't tell whose outputs are whose.
+//! The runner calls Lambda with the job role's credentials. It reaches the bucket with the trial's own, which
+//! `trial-claim` lends: all trials share the job role, so it cannot separate their outputs.
 
 mod issued;
 mod roots;
@@ -24,15 +24,15 @@ use crate::place;
 use issued::Issued;
 use roots::amazon_roots;
 
-/// IMDS answers in milliseconds or is not there.
+/// IMDS answers in milliseconds, or it is not there.
 const IMDS_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Uploads go on through a minute of S3 trouble.
+/// Enough for uploads to get through a minute of S3 errors.
 const S3_ATTEMPTS: u32 = 5;
 
 const TLS: tls::Provider = tls::Provider::Rustls(CryptoMode::Ring);
 
-/// Everything the runner talks to.
+/// The clients of the services that the runner calls.
 pub(crate) struct Clients {
     pub(crate) lambda: aws_sdk_lambda::Client,
     pub(crate) imds: imds::Client,
@@ -40,7 +40,8 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
-    /// Region and credentials come from where AWS Batch puts them; nothing is called yet.
+    /// Takes the region and the credentials from where AWS Batch puts them. It calls only the metadata service, and
+    /// only if no region is set.
     pub(crate) async fn connect() -> Result<Self, Failure> {
         let http = aws_smithy_http_client::Builder::new().tls_provider(TLS).tls_context(tls_context()?).build_https();
         let shared = aws_config::defaults(BehaviorVersion::v2026_01_12()).http_client(http.clone()).load().await;
@@ -54,14 +55,14 @@ impl Clients {
         Ok(Self { lambda: lambda(&shared), imds, shared })
     }
 
-    /// The region that all of this is in.
+    /// The region of all these clients.
     pub(crate) fn region(&self) -> Option<&str> {
         self.shared.region().map(AsRef::as_ref)
     }
 
-    /// For the attempt that has claimed its trial: reaches what is the trial's, and nothing else.
+    /// A client for the attempt that has claimed its trial. It reaches only what belongs to the trial.
     pub(crate) async fn s3(&self, claims: &Arc<Claims>) -> Result<aws_sdk_s3::Client, Failure> {
-        // Stand-ins for S3 have no host name per bucket.
+        // Emulators of S3 have no host name per bucket.
         let is_named = |name: &&str| std::env::var_os(name).is_some();
         let own_endpoint = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"].iter().any(is_named);
         let config = aws_sdk_s3::config::Builder::from(&self.shared)
@@ -74,7 +75,7 @@ impl Clients {
     }
 }
 
-/// For requests to servers that are not AWS's.
+/// An HTTP connector for servers that are not AWS's.
 pub(crate) fn connector() -> Result<Connector, Failure> {
     Ok(Connector::builder().tls_provider(TLS).tls_context(tls_context()?).build())
 }
@@ -85,9 +86,10 @@ fn tls_context() -> Result<TlsContext, Failure> {
     context.map_err(|error| Failure::System("set up TLS", std::io::Error::other(error)))
 }
 
-/// Older ECS agents set no region in containers (fact 38), and the SDK's own look at the metadata service gives up early.
+/// Older ECS agents set no region in containers (fact 38), and the SDK's own query of the metadata service gives up
+/// early.
 async fn with_region(shared: SdkConfig, imds: &imds::Client) -> Result<SdkConfig, Failure> {
-    // An empty variable counts as one that is not set.
+    // An empty variable counts as not set.
     if shared.region().is_some_and(|region| !region.as_ref().is_empty()) {
         return Ok(shared);
     }

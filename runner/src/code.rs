@@ -1,8 +1,9 @@
 //! Training code from git, at one commit for all attempts of the trial.
 //!
-//! Git runs as the training's user, in its view. The training may have changed everything in the checkout, so a later
-//! attempt takes from it only objects and the files of the working tree, as data. It has a repository of its own, which
-//! no one else has written: hooks, filters and programs that a training has left in its repository's settings are not run.
+//! Git runs as the training's user, with the training's view of the devices. The training may have changed everything
+//! in the checkout, so a later attempt takes only objects and files of the working tree from it, as data. Each attempt
+//! has its own repository, which only this attempt writes. So hooks, filters and programs that a training has put into
+//! its repository's settings do not run.
 
 mod git;
 
@@ -30,22 +31,23 @@ const FOLDER: &str = "code";
 const REPOSITORY: &str = ".git";
 /// An attempt's own repository, in its temporary folder.
 const OF_THE_ATTEMPT: &str = "code.git";
-/// Where a checkout goes that an attempt cannot use, in the runner's own folder.
+/// Where the runner moves a checkout that an attempt cannot use, in the runner's own folder.
 const ASIDE: &str = "torn/code";
-/// Which commit the trial's first attempt found.
+/// The file with the commit that the trial's first attempt found.
 const PIN: &str = "code.json";
 const MOST_PIN_BYTES: u64 = 64 * 1024;
-/// How a shell, and the launch step, tell of a missing program.
+/// The exit code of a shell and of the launch step for a missing program.
 const NO_PROGRAM: i32 = 127;
-/// Before each further try: networks have their moments.
+/// Pauses before each further try: network errors are often short.
 const FETCH_PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(5)];
-/// For everything, from the first call of git to the last one.
+/// The limit for everything, from the first call of git to the last one.
 const LIMIT: Duration = Duration::from_secs(900);
-/// For a checkout from what an earlier attempt has left, which may be a pipe in the place of a file.
+/// The limit for a checkout of an earlier attempt's files: one of them may be a pipe, which blocks git.
 const KEPT_LIMIT: Duration = Duration::from_secs(60);
-/// How much of git's words goes into the log.
+/// How many characters of git's output go into the log.
 const SHOWN_CHARS: usize = 2000;
-/// Whatever the image's own settings say: nothing is started that outlives the call or that the checkout names.
+/// They override the image's own settings, so that git starts no program that outlives the call or that the checkout
+/// names.
 const SETTINGS: [&str; 5] = [
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -75,7 +77,7 @@ impl From<CodeError> for Failure {
     }
 }
 
-/// What the first attempt wrote down.
+/// What the first attempt has written to `code.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Pin {
     git: String,
@@ -88,27 +90,27 @@ struct Pin {
 struct Checkout<'a> {
     grant: &'a CodeGrant,
     launcher: &'a Launcher,
-    /// Variables of the runner's that git gets with another value, or not at all.
+    /// Variables of the runner that git gets with another value (`Some`) or not at all (`None`).
     changed: &'a [(OsString, Option<OsString>)],
     folder: PathBuf,
     repository: PathBuf,
-    /// Where the objects are, if not in the repository.
+    /// The folder of the objects, if it is not in the repository.
     objects: Option<PathBuf>,
     until: Instant,
 }
 
-/// Where an attempt works.
+/// The folders of an attempt.
 pub(crate) struct Place<'a> {
     /// The workspace, in which the runner has a folder of its own.
     pub(crate) workspace: &'a Path,
-    /// The storage folders: what is in them may outlive an attempt, too.
+    /// The storage folders. Their content may outlive an attempt, too.
     pub(crate) storage: &'a Path,
-    /// A folder of the training's that goes with the attempt.
+    /// A folder of the training that is deleted with the attempt.
     pub(crate) temporary: PathBuf,
 }
 
-/// Puts the code into the runner's own folder on the workspace, and returns its folder. A reference that moves is resolved
-/// once: attempts after the first run the commit that the first one ran.
+/// Puts the code into the runner's own folder on the workspace, and returns its folder. A reference that moves is
+/// resolved once, so that all later attempts run the commit of the first one.
 pub(crate) async fn fetch(grant: &CodeGrant, place: &Place<'_>, launcher: &Launcher) -> Result<PathBuf, CodeError> {
     let names = [Some(&grant.git), grant.reference.as_ref()];
     if let Some(name) = names.into_iter().flatten().find(|name| name.starts_with('-')) {
@@ -152,20 +154,20 @@ fn read_pin(own: &Folder) -> Option<Pin> {
 }
 
 impl Checkout<'_> {
-    /// A folder of the training's.
+    /// Makes a folder that the training's user owns.
     fn make(&self, parent: &Folder, name: &str) -> io::Result<()> {
         let folder = parent.make_folder(name.as_ref())?;
         self.launcher.user().map_or(Ok(()), |user| folder.give_to(user.owner()))
     }
 
-    /// The same working tree and its objects, with a repository of this attempt's.
+    /// The same working tree and its objects, with this attempt's own repository.
     fn again(&self, repository: PathBuf) -> Checkout<'_> {
         let objects = Some(self.repository.join("objects"));
         let until = self.until.min(Instant::now() + KEPT_LIMIT);
         Checkout { folder: self.folder.clone(), repository, objects, until, ..*self }
     }
 
-    /// Gets the commit into a new repository; a reference is resolved, and written down in `own`.
+    /// Fetches the commit into a new repository. A reference is resolved, and its commit is written into `own`.
     async fn get(&self, own: &Folder, pinned: Option<Pin>) -> Result<String, CodeError> {
         self.git("init", &["init", "--quiet"]).await?;
         let Some(Pin { commit, .. }) = pinned else {
@@ -195,7 +197,7 @@ impl Checkout<'_> {
         if self.fetch_one(reference).await.is_ok() {
             return self.commit("FETCH_HEAD").await;
         }
-        // Some servers give commits out only with their branch, and a short id is known to none.
+        // Some servers send a commit only with its branch, and no server resolves a short id.
         self.fetch_all().await?;
         match self.commit(&format!("refs/remotes/origin/{reference}")).await {
             Ok(commit) => Ok(commit),
@@ -203,7 +205,7 @@ impl Checkout<'_> {
         }
     }
 
-    /// One commit is enough, by a branch, a tag, or a whole commit id.
+    /// Fetches only one commit, by a branch, a tag, or a whole commit id.
     async fn fetch_one(&self, reference: &str) -> Result<String, CodeError> {
         let shallow = ["fetch", "--quiet", "--no-tags", "--depth=1", "--", &self.grant.git, reference];
         self.git("fetch", &shallow).await
@@ -226,7 +228,7 @@ impl Checkout<'_> {
         self.git("rev-parse", &["rev-parse", "--verify", "--quiet", &format!("{name}^{{commit}}")]).await
     }
 
-    /// Runs git in the folder; returns what it says.
+    /// Runs git in the folder and returns its output.
     async fn git(&self, action: &'static str, arguments: &[&str]) -> Result<String, CodeError> {
         let settings = SETTINGS.iter().flat_map(|setting| ["-c", *setting]);
         let words = ["git"].into_iter().chain(settings).chain(arguments.iter().copied());
@@ -241,7 +243,7 @@ impl Checkout<'_> {
         }
         command.current_dir(&self.folder).env("GIT_DIR", &self.repository).env("GIT_WORK_TREE", &self.folder);
         command.envs(self.objects.as_ref().map(|objects| ("GIT_OBJECT_DIRECTORY", objects)));
-        // No one can answer a question for a password.
+        // Git must fail instead of asking for a password.
         command.env("GIT_TERMINAL_PROMPT", "0");
         let url = || shown(&self.grant.git);
         let limit = self.until.saturating_duration_since(Instant::now());

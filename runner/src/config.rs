@@ -1,4 +1,4 @@
-//! The environment of a trial: what `sweep-upload` submits and what AWS Batch adds.
+//! The environment of a trial: the variables that `sweep-upload` and AWS Batch set.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use spotsweep_protocol::silence::REPORT_WITHIN;
 use crate::user::{User, accounts};
 use spotsweep_protocol::claim::GPUS_VARIABLE;
 
-/// ECS kills a container so long after SIGTERM by default (`ECS_CONTAINER_STOP_TIMEOUT`).
+/// Seconds from SIGTERM to the kill by ECS, by default (`ECS_CONTAINER_STOP_TIMEOUT`).
 const STOP_SECONDS: f64 = 30.0;
 const TIMEOUT: &str = "SPOTSWEEP_TIMEOUT_SECONDS";
 
@@ -25,22 +25,22 @@ pub(crate) struct Config {
     pub(crate) index: u32,
     /// The Batch job id, `<parent>:<array index>` for a child of an array job.
     pub(crate) job: String,
-    /// Which attempt at the trial this is, from 1: Batch's own count, and before it the attempts of
-    /// earlier jobs of the same trial (`SPOTSWEEP_FIRST_ATTEMPT`; Batch counts to ten at most).
+    /// The attempt's number, from 1: Batch's own count, plus the attempts of earlier jobs of the same trial
+    /// (`SPOTSWEEP_FIRST_ATTEMPT`; Batch counts to ten at most).
     pub(crate) attempt: u32,
     /// Name of the `trial-claim` function.
     pub(crate) claim_function: String,
     /// The sweep's claim token ([`TOKEN_VARIABLE`]).
     pub(crate) token: Option<Secret>,
-    /// Where `storage/` and `dltraining/` live.
+    /// The folder of `storage/` and `dltraining/`.
     pub(crate) root: PathBuf,
-    /// `SPOTSWEEP_DEV`: where attached volumes appear; `/dev`, or where the job mounts the host's.
+    /// `SPOTSWEEP_DEV`: the folder of attached volumes: `/dev`, or where the job mounts the host's.
     pub(crate) devices: PathBuf,
     /// `SPOTSWEEP_GPUS`: how many GPUs the job asks for.
     pub(crate) gpus: usize,
-    /// `SPOTSWEEP_USER`: the user that the command runs as; absent: as the container does.
+    /// `SPOTSWEEP_USER`: the user that the command runs as. If absent, the command runs as the container's user.
     pub(crate) user: Option<User>,
-    /// Least time between two metric reports.
+    /// Shortest time between two metric reports.
     pub(crate) report_every: Duration,
     /// `SPOTSWEEP_REPORT_WITHIN_SECONDS`: longest time between two reports.
     pub(crate) report_within: Duration,
@@ -48,7 +48,7 @@ pub(crate) struct Config {
     pub(crate) upload_every: Duration,
     /// `SPOTSWEEP_SEAL_SECONDS`: time between two seals while the command runs.
     pub(crate) seal_every: Duration,
-    /// `SPOTSWEEP_IMDS_POLL_SECONDS`: time between two looks for a notice (fact 32).
+    /// `SPOTSWEEP_IMDS_POLL_SECONDS`: time between two queries for a notice (fact 32).
     pub(crate) notice_every: Duration,
     /// `SPOTSWEEP_STOP_SIGNAL`, `SPOTSWEEP_GRACE_SECONDS`, `SPOTSWEEP_STOP_SECONDS`, `SPOTSWEEP_TIMEOUT_SECONDS`.
     pub(crate) terms: Terms,
@@ -56,11 +56,11 @@ pub(crate) struct Config {
     pub(crate) started: Instant,
     /// How long a claim or an end is retried.
     pub(crate) patience: Duration,
-    /// `SPOTSWEEP_WORKSPACE_SECONDS`: how long the attempt waits for its workspace in all.
+    /// `SPOTSWEEP_WORKSPACE_SECONDS`: the total time that the attempt waits for its workspace.
     pub(crate) workspace_limit: Duration,
 }
 
-/// All that is wrong with the environment, at once.
+/// All problems of the environment.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ConfigError(Vec<String>);
 
@@ -72,13 +72,13 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// Reads variables and keeps the problems.
+/// Reads variables and collects the problems.
 struct Reader<'a> {
     read: &'a dyn Fn(&str) -> Option<String>,
     problems: Vec<String>,
 }
 
-/// Who sets a variable, for messages.
+/// What sets a variable, for messages.
 const BY_UPLOAD: &str = "sweep-upload sets it when it submits the job";
 const BY_BATCH: &str = "AWS Batch sets it in every container";
 
@@ -152,7 +152,7 @@ impl Reader<'_> {
     }
 }
 
-/// Signals that ask for an end, by their names without `SIG`.
+/// Signals that ask a process to end, by their names without `SIG`.
 const SIGNALS: [(&str, Signal); 6] = [
     ("TERM", Signal::TERM),
     ("INT", Signal::INT),
@@ -162,7 +162,7 @@ const SIGNALS: [(&str, Signal); 6] = [
     ("USR2", Signal::USR2),
 ];
 
-/// By name, with or without `SIG`, or by number.
+/// The signal with this name (with or without `SIG`) or number.
 fn signal(text: &str) -> Option<Signal> {
     let name = text.strip_prefix("SIG").unwrap_or(text);
     SIGNALS
@@ -170,14 +170,14 @@ fn signal(text: &str) -> Option<Signal> {
         .find_map(|(known, signal)| (known == name || signal.as_raw().to_string() == text).then_some(signal))
 }
 
-/// `SIGTERM`, or the number of a signal that asks for something else.
+/// A name such as `SIGTERM`, or the number of a signal that is not in `SIGNALS`.
 pub(crate) fn signal_name(signal: Signal) -> String {
     let name = SIGNALS.into_iter().find(|(_, known)| *known == signal).map(|(name, _)| name);
     name.map_or_else(|| format!("signal {}", signal.as_raw()), |name| format!("SIG{name}"))
 }
 
 impl Config {
-    /// `None` without `SPOTSWEEP_SWEEP`: a container started by hand.
+    /// Reads the variables. `None` without `SPOTSWEEP_SWEEP`: the container was started by hand.
     pub(crate) fn read(read: &dyn Fn(&str) -> Option<String>) -> Result<Option<Self>, ConfigError> {
         let mut reader = Reader { read, problems: Vec::new() };
         let Some(sweep) = reader.get("SPOTSWEEP_SWEEP") else {

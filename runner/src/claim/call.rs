@@ -12,7 +12,7 @@ use crate::exit::Failure;
 use crate::log::say;
 use spotsweep_protocol::cause::chain;
 
-/// How much of a function's error text goes into the log: more than the function itself writes.
+/// How many characters of a function's error text go into the log: more than the function itself writes.
 const ERROR_TEXT_CHARS: usize = 8_000;
 
 /// Why `trial-claim` gave no usable answer.
@@ -24,7 +24,7 @@ pub(crate) enum CallError {
     /// The function ran and failed (Lambda's `FunctionError`).
     #[error("{function} failed ({kind}): {text}")]
     Function { function: String, kind: String, text: String },
-    /// The answer is not JSON that we know.
+    /// The answer is not JSON of a known form.
     #[error("{function} gave an answer that this runner does not know")]
     Unreadable { function: String, source: serde_json::Error },
     /// The answer belongs to another request.
@@ -33,8 +33,8 @@ pub(crate) enum CallError {
 }
 
 impl CallError {
-    /// Whether the same call may go through later. A client error, such as a function that does
-    /// not exist or a missing permission, stays what it is.
+    /// Whether the same call may succeed later. A client error is permanent, such as a function that does not exist or
+    /// a missing permission.
     pub(crate) fn passing(&self) -> bool {
         match self {
             Self::Function { .. } => true,
@@ -59,8 +59,8 @@ impl From<CallError> for Failure {
 }
 
 impl Claims {
-    /// Again and again, until the configured patience has passed since the first failure: a call that took long to
-    /// fail is tried again as well.
+    /// Repeats the call until the configured patience has passed since the first failure. A call that took long to fail
+    /// is repeated as well.
     pub(super) async fn call_patiently(&self, request: Request) -> Result<Reply, CallError> {
         let (began, mut patience) = (Instant::now(), Patience::new(self.patience));
         loop {

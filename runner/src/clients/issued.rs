@@ -1,4 +1,4 @@
-//! The trial's own credentials: borrowed before the first look into the bucket, and again before they expire.
+//! The trial's own credentials: borrowed before the first request to the bucket, and again before they expire.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
@@ -11,17 +11,17 @@ use spotsweep_protocol::claim::Access;
 use crate::claim::Claims;
 use crate::exit::Failure;
 
-/// Borrows from `trial-claim`. The SDK keeps what it gets until shortly before it expires.
+/// Borrows credentials from `trial-claim`. The SDK caches them until shortly before they expire.
 #[derive(Debug)]
 pub(super) struct Issued {
     claims: Arc<Claims>,
-    /// Until it is first asked for.
+    /// The first credentials, until the SDK takes them.
     first: Mutex<Option<Access>>,
 }
 
 impl Issued {
-    /// Borrows for the first time: an attempt that has lost its trial meanwhile gets to know it here, and not as an
-    /// error of S3's.
+    /// Borrows for the first time. An attempt that has lost its trial meanwhile fails here, and not with an error of
+    /// S3.
     pub(super) async fn borrow(claims: &Arc<Claims>) -> Result<Self, Failure> {
         let first = Mutex::new(Some(claims.access().await?));
         Ok(Self { claims: Arc::clone(claims), first })

@@ -1,9 +1,9 @@
-//! The certificates that AWS endpoints chain to: a static binary works in any image, and many images carry none.
+//! The root certificates of AWS endpoints. The runner brings them because many images have none.
 
 use pem::Pem;
 use webpki_root_certs::TLS_SERVER_ROOT_CERTS;
 
-/// Names of Amazon Trust Services' roots (<https://www.amazontrust.com/repository/>), as their certificates hold them.
+/// Names of Amazon Trust Services' roots (<https://www.amazontrust.com/repository/>), as in the certificates.
 const NAMES: [&str; 5] = [
     "Amazon Root CA 1",
     "Amazon Root CA 2",
@@ -12,7 +12,7 @@ const NAMES: [&str; 5] = [
     "Starfield Services Root Certificate Authority - G2",
 ];
 
-/// Those among the roots that Mozilla trusts, in PEM.
+/// Amazon's certificates among the roots that Mozilla trusts, in PEM.
 pub(super) fn amazon_roots() -> String {
     let is_amazons =
         |der: &[u8]| NAMES.iter().any(|name| der.windows(name.len()).any(|window| window == name.as_bytes()));

@@ -1,4 +1,4 @@
-//! A program that runs for so long at most, in an environment that leads it to nothing of the training's.
+//! Runs a program with a time limit, without variables that lead it to files of the training.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -14,27 +14,27 @@ use tokio::time::timeout;
 
 use crate::descendants;
 
-/// Of each stream; what a program writes past that finds a closed pipe.
+/// The limit for each stream. A program that writes more gets a closed pipe.
 const MOST_BYTES: u64 = 64 * 1024;
 
-/// How a program has ended, and the beginning of what it said.
+/// How a program has ended, and the beginning of its output.
 pub(super) struct Said {
     pub(super) status: ExitStatus,
     pub(super) stdout: Vec<u8>,
     pub(super) stderr: Vec<u8>,
 }
 
-/// Kills a program and what it has started when this is dropped.
+/// Kills a program and its process group when dropped.
 struct Group(Option<Pid>);
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // Fails only where none of the group is left.
+        // Fails only if the group has no process left.
         let _ = self.0.map(|group| kill_process_group(group, Signal::KILL));
     }
 }
 
-/// Runs it for so long at most; `None` where it had no end by then, and was killed.
+/// Runs `command`. Returns `None` if it has not ended within `limit` and was killed.
 pub(super) async fn run(mut command: Command, limit: Duration) -> io::Result<Option<Said>> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).kill_on_drop(true);
     let mut child = command.spawn()?;
@@ -46,7 +46,7 @@ pub(super) async fn run(mut command: Command, limit: Duration) -> io::Result<Opt
         return Ok(Some(Said { status, stdout, stderr }));
     }
     drop((group, child));
-    // What has left the group.
+    // Kills processes that have left the group.
     descendants::kill().await;
     Ok(None)
 }
@@ -60,7 +60,7 @@ async fn beginning(stream: Option<impl AsyncRead + Unpin>) -> io::Result<Vec<u8>
 }
 
 /// The variables that lead a program into one of these `folders`, which earlier attempts may have written: a home, a
-/// library, a folder of programs. `PATH` keeps its other folders, and the rest goes.
+/// library, a folder of programs. `PATH` keeps its other folders; all other such variables are removed.
 pub(super) fn led_elsewhere(
     variables: impl Iterator<Item = (OsString, OsString)>,
     folders: &[&Path],
