@@ -27,7 +27,7 @@ use roots::amazon_roots;
 /// IMDS answers in milliseconds, or it is not there.
 const IMDS_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Enough for uploads to get through a minute of S3 errors.
+/// Enough for uploads to continue after a minute of S3 errors.
 const S3_ATTEMPTS: u32 = 5;
 
 const TLS: tls::Provider = tls::Provider::Rustls(CryptoMode::Ring);
@@ -40,8 +40,7 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
-    /// Takes the region and the credentials from where AWS Batch puts them. It calls only the metadata service, and
-    /// only if no region is set.
+    /// Takes region and credentials from where AWS Batch puts them. It calls only IMDS, if no region is set.
     pub(crate) async fn connect() -> Result<Self, Failure> {
         let http = aws_smithy_http_client::Builder::new().tls_provider(TLS).tls_context(tls_context()?).build_https();
         let shared = aws_config::defaults(BehaviorVersion::v2026_01_12()).http_client(http.clone()).load().await;

@@ -1,8 +1,7 @@
-//! Everything that the command has started, and what came of it.
+//! All processes that the command has started, orphans included.
 //!
-//! A daemon leaves its group and its session, yet not its ancestors: the runner asks the kernel
-//! to be given every orphan below it (prctl(2), `PR_SET_CHILD_SUBREAPER`), as process 1 of a
-//! container is anyway.
+//! A daemon leaves its group and its session, but not its ancestors. The runner becomes the subreaper of all orphans
+//! below it (prctl(2), `PR_SET_CHILD_SUBREAPER`), as process 1 of a container is anyway.
 
 use std::io;
 use std::time::Duration;
@@ -18,16 +17,16 @@ use crate::reading::is_reader;
 const ROUNDS: u32 = 40;
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// From now on orphans become the runner's own.
+/// Makes the runner the parent of all later orphans below it.
 pub(crate) fn adopt() -> io::Result<()> {
     Ok(set_child_subreaper(Some(getpid()))?)
 }
 
-/// Kills all that is left below the runner, but for its own readers; whether all of it is gone. To be called when the
-/// runner waits for nothing else.
+/// Kills all processes below the runner except its own readers. Returns whether all of them are gone. Call it only when
+/// the runner waits for no other child.
 pub(crate) async fn kill() -> bool {
     for _ in 0..ROUNDS {
-        // Ended ones stay in the list until their exit code is read.
+        // Ended processes stay in the list until their exit code is read.
         while matches!(wait(WaitOptions::NOHANG), Ok(Some(_))) {}
         let all = processes::all();
         let mut living = below(getpid().as_raw_nonzero().get(), &all);
@@ -36,7 +35,7 @@ pub(crate) async fn kill() -> bool {
             return true;
         }
         for pid in living.into_iter().filter_map(Pid::from_raw) {
-            // Fails only where it has just ended.
+            // Fails only if the process has just ended.
             let _ = kill_process(pid, Signal::KILL);
         }
         sleep(PAUSE).await;

@@ -1,15 +1,15 @@
-//! The line of a failed command's output that says why.
+//! Finds the line of a failed command's output that names the reason.
 
 use anstream::adapter::strip_str;
 use spotsweep_protocol::visible::stripped;
 
 const MAX_BYTES: usize = 300;
 
-/// What launchers raise when the training has failed: torchrun and Accelerate.
+/// Exceptions of launchers (torchrun and Accelerate) when the training has failed.
 const OF_LAUNCHERS: [&str; 2] = ["ChildFailedError", "CalledProcessError"];
 
-/// The last line that begins with an exception's name, as Python's tracebacks end, else the last line with text. What a
-/// launcher says counts only where there is nothing else.
+/// The last line that begins with an exception's name, as at the end of Python's tracebacks, or else the last line with
+/// text. A launcher's exception counts only if there is no other.
 pub(crate) fn error_in(log: &[u8]) -> Option<String> {
     let log = String::from_utf8_lossy(log);
     let log = strip_str(&log).to_string();
@@ -32,7 +32,7 @@ fn name_of(line: &str) -> &str {
     line.split(':').next().unwrap_or_default()
 }
 
-/// `ValueError: …`, `torch.OutOfMemoryError: …`, `KeyboardInterrupt`: without indentation.
+/// Lines such as `ValueError: …`, `torch.OutOfMemoryError: …`, `KeyboardInterrupt`, without indentation.
 fn names_exception(line: &str) -> bool {
     let name = name_of(line);
     let is_path = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.'));

@@ -1,8 +1,8 @@
-//! How the runner ends: one failure type, one exit code per kind.
+//! How the runner ends: one failure type, and one exit code for each kind.
 //!
-//! The training command's own exit code is the job's. The runner's own codes follow
-//! `sysexits.h`, so that they rarely meet a training script's. One of them makes a difference to AWS Batch and the control
-//! plane, [`INTERRUPTED`]: a command never ends the job with it (see [`spotsweep_attempt::of_command`]).
+//! The training command's exit code is the job's. The runner's own codes follow `sysexits.h`, so that a training script
+//! rarely uses the same ones. AWS Batch and the control plane react to only one of them, [`INTERRUPTED`]. A command
+//! never ends the job with it (see [`spotsweep_attempt::of_command`]).
 
 use spotsweep_attempt::{INTERRUPTED, REFUSED, UPLOAD};
 use spotsweep_protocol::metric::UnusableRegex;
@@ -22,12 +22,12 @@ const INTERNAL: u8 = 70;
 const UNAVAILABLE: u8 = 76;
 /// The environment or the command is wrong (`EX_CONFIG`).
 const CONFIGURATION: u8 = 78;
-/// As shells say it: the command exists and cannot be executed.
+/// As in shells: the command exists and cannot be executed.
 const NOT_EXECUTABLE: u8 = 126;
-/// As shells say it: no such command.
+/// As in shells: there is no such command.
 const NOT_FOUND: u8 = 127;
 
-/// What a part of the runner says of its failure. Each part turns its own errors into a [`Failure`]: this file knows
+/// The error of a part of the runner. Each part turns its own errors into a [`Failure`], so that this file depends on
 /// none of them.
 pub(crate) type Cause = Box<dyn Error + Send + Sync>;
 
@@ -54,7 +54,7 @@ pub(crate) enum Failure {
         /// What the system said.
         source: io::Error,
     },
-    /// `trial-claim` gave no answer, which may pass.
+    /// `trial-claim` gave no answer; a later attempt may get one.
     #[error("the trial could not be claimed")]
     Unanswered(#[source] Cause),
     /// `trial-claim` gave no usable answer.
@@ -77,16 +77,16 @@ pub(crate) enum Failure {
         /// What the system said.
         source: io::Error,
     },
-    /// The system refused something the runner cannot work without.
+    /// The system refused a call that the runner depends on.
     #[error("cannot {0}")]
     System(&'static str, #[source] io::Error),
-    /// Outputs could not be uploaded: a model that is not collected is not a success.
+    /// Outputs could not be uploaded. Without its outputs a trial has not succeeded.
     #[error("the trial's outputs could not be collected")]
     Upload(#[source] Cause),
     /// An output pattern is not a glob.
     #[error("the sweep file's output patterns cannot be used")]
     Patterns(#[from] Unusable),
-    /// The sweep file's patterns of metrics; its validation lets only those through that can be compiled.
+    /// A metric pattern of the sweep file cannot be compiled. The validation of the sweep file should have refused it.
     #[error("a pattern of `metrics` is not usable: {0}")]
     MetricPatterns(#[from] UnusableRegex),
     /// The workspace cannot be used.
@@ -98,7 +98,7 @@ pub(crate) enum Failure {
     /// The training code could not be fetched.
     #[error("the training code could not be fetched")]
     Code(#[source] Cause),
-    /// The command would have more privileges than it may.
+    /// The command's privileges could not be dropped.
     #[error("cannot drop the command's privileges")]
     Privileges(#[source] io::Error),
     /// This attempt is over, the trial is not.
@@ -110,18 +110,18 @@ pub(crate) enum Failure {
     /// Nothing can be trained on this instance.
     #[error("this instance cannot train, leaving for another one: {0}")]
     Unfit(String),
-    /// The runner was gone when its child was about to become the command.
+    /// The runner had ended when its child was about to become the command.
     #[error("the runner is gone")]
     Orphaned,
 }
 
 impl Failure {
-    /// The attempt was ended because its training showed no sign of life for so many seconds; the trial goes on.
+    /// The attempt ends after a stall of so many seconds; the trial goes on.
     pub(crate) fn stalled(seconds: u64) -> Self {
         Self::Interrupted(StopReason::Stalled { seconds }.to_string())
     }
 
-    /// The exit code that tells this failure.
+    /// The exit code for this failure.
     pub(crate) fn code(&self) -> u8 {
         match self {
             Self::NoCommand
@@ -133,7 +133,7 @@ impl Failure {
             | Self::Privileges(_) => CONFIGURATION,
             Self::Exec { source, .. } if source.kind() == io::ErrorKind::NotFound => NOT_FOUND,
             Self::Exec { .. } => NOT_EXECUTABLE,
-            // The next attempt may be answered; what the trial has saved must not end with an outage.
+            // The next attempt may get an answer, and an outage must not end the trial and lose its checkpoints.
             Self::Unanswered(_) => INTERRUPTED,
             Self::Claim(_) | Self::Parameters(_) | Self::Restore(_) | Self::Code(_) => UNAVAILABLE,
             Self::Refused(_) => REFUSED,

@@ -1,4 +1,4 @@
-//! What `nvidia-smi` says of the training's GPUs.
+//! Whether the training's GPUs are busy, from `nvidia-smi`.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -14,34 +14,34 @@ use crate::gpus::Gpus;
 use crate::launch::Launcher;
 use crate::stall::Gpu;
 
-/// NVIDIA's program that asks the driver.
+/// NVIDIA's program that queries the driver.
 pub(crate) const PROGRAM: &str = "nvidia-smi";
-/// The share of the last sample period, a second at most, in which a kernel ran (`nvidia-smi --help-query-gpu`).
+/// The share of the last sample period (at most a second) in which a kernel ran (`nvidia-smi --help-query-gpu`).
 const ARGUMENTS: [&str; 2] = ["--query-gpu=uuid,utilization.gpu", "--format=csv,noheader,nounits"];
-/// The device that each use of a GPU opens.
+/// A device that each program with a GPU opens.
 const CONTROL: &str = "dev/nvidiactl";
-/// How long it may take: some seconds where no other program holds the driver.
+/// The limit for its output. It takes some seconds if no other program has the driver open.
 const LIMIT: Duration = Duration::from_secs(10);
-/// How long its end may take after its output.
+/// The limit for its end after its output.
 const END_LIMIT: Duration = Duration::from_secs(1);
 /// A machine has sixteen GPUs at most, with a line of 50 bytes each.
 const MOST_BYTES: u64 = 64 * 1024;
 
-/// Asks `nvidia-smi`, one process at a time.
+/// Runs `nvidia-smi`, one process at a time.
 #[derive(Debug)]
 pub(crate) struct Activity {
-    /// UUIDs of the trial's GPUs; absent where all that there are may be used.
+    /// UUIDs of the trial's GPUs; absent if the trial may use all GPUs.
     own: Option<Vec<String>>,
     has_gpu: bool,
     launcher: Launcher,
-    /// Whether the container was given GPUs, so that a training may use one although there is no program to ask.
+    /// Whether the container has GPUs. If so, a training may use one even though `nvidia-smi` is missing.
     are_given: bool,
-    /// A process that has not answered, and may not be possible to kill.
+    /// A process that has not answered. It may be impossible to kill.
     stuck: Option<Child>,
 }
 
 impl Activity {
-    /// For the trial's GPUs.
+    /// Queries the trial's GPUs through `launcher`.
     #[expect(clippy::disallowed_methods, reason = "/dev is the host's: a training has no capability to change it")]
     pub(crate) fn new(config: &Config, gpus: &Gpus, launcher: Launcher) -> Self {
         let has_device = || config.root.join(CONTROL).exists() || Path::new("/").join(CONTROL).exists();
@@ -50,13 +50,13 @@ impl Activity {
         Self { own, has_gpu, launcher, are_given: gpus.are_given(), stuck: None }
     }
 
-    /// What the GPUs do now. A GPU of which nothing can be learned is unknown, and not idle.
+    /// The present activity of the GPUs. A GPU without a figure is unknown, and not idle.
     pub(crate) async fn look(&mut self) -> Gpu {
         if !self.has_gpu {
             return Gpu::Absent;
         }
         if let Some(stuck) = &mut self.stuck {
-            // An error means that the runner has reaped it with its other children.
+            // On an error, the runner has reaped it with its other children.
             if matches!(stuck.try_wait(), Ok(None)) {
                 return Gpu::Unknown;
             }
@@ -65,18 +65,18 @@ impl Activity {
         match self.ask().await {
             Ok(Some(text)) => read(&text, self.own.as_deref()),
             Ok(None) => Gpu::Unknown,
-            // A privileged container has the device files of its instance, and without this program no driver.
+            // A privileged container has the device files of its instance, but without this program it has no driver.
             Err(error) if error.kind() == ErrorKind::NotFound && !self.are_given => Gpu::Absent,
             Err(_) => Gpu::Unknown,
         }
     }
 
-    /// Its output; `None` where there is none in time.
+    /// Its output; `None` if there is none in time.
     async fn ask(&mut self) -> std::io::Result<Option<String>> {
         if !is_installed() {
             return Err(ErrorKind::NotFound.into());
         }
-        // A training may write to a folder in which programs are looked for: this one has no more rights than the training.
+        // A training may write to a folder of `PATH`, so this program gets no more rights than the training.
         let words: Vec<String> = [PROGRAM].into_iter().chain(ARGUMENTS).map(str::to_owned).collect();
         let mut command = Command::from(self.launcher.command(&words)?);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
@@ -85,12 +85,12 @@ impl Activity {
         let mut text = String::new();
         match timeout(LIMIT, output.take(MOST_BYTES).read_to_string(&mut text)).await {
             Ok(Ok(_)) => {
-                // Its end matters only as far as it leaves no process behind.
+                // The runner waits for its end only so that no process is left.
                 let _ = timeout(END_LIMIT, child.wait()).await;
                 Ok(Some(text))
             }
             Ok(Err(_)) | Err(_) => {
-                // Fails only where it has just ended.
+                // Fails only if the process has just ended.
                 let _ = child.start_kill();
                 self.stuck = Some(child);
                 Ok(None)
@@ -105,7 +105,7 @@ fn is_installed() -> bool {
     std::env::split_paths(&folders).any(|folder| folder.join(PROGRAM).exists())
 }
 
-/// Of lines such as `GPU-5a2c…, 37`. Some GPUs have no figure, such as those that are shared by MIG: `[N/A]`.
+/// Reads lines such as `GPU-5a2c…, 37`. Some GPUs have no figure (`[N/A]`), such as those that are shared by MIG.
 fn read(text: &str, own: Option<&[String]>) -> Gpu {
     let rows = text.lines().filter_map(|line| line.split_once(','));
     let rows = rows.map(|(uuid, percent)| (uuid.trim(), percent.trim().parse::<f64>().ok()));

@@ -1,8 +1,8 @@
-//! Whether anything can be trained on this instance, looked at before the trial is claimed. ECS does not see a GPU that has
-//! failed, and Batch places the next trial on the instance that has just become free (fact 60).
+//! Checks before the claim whether this instance is unfit. ECS does not see a GPU that has failed, and Batch places the
+//! next trial on the instance that has just become free (fact 60).
 //!
-//! What is looked at here says nothing of the trial. So a defect costs an attempt and no trial: see
-//! `decide/unfit_instance.rs`. The clock is not looked at: the SDK compares it with AWS's answers, and corrects what it signs.
+//! These checks do not depend on the trial, so a defect costs an attempt and no trial: see `decide/unfit_instance.rs`.
+//! The clock is not checked, because the SDK compares it with AWS's answers and corrects its signatures.
 #![expect(clippy::disallowed_methods, reason = "/proc and /dev are the host's, and no training runs yet")]
 
 use std::fs;
@@ -19,21 +19,21 @@ use crate::gpu_activity::PROGRAM;
 use crate::gpus;
 use crate::launch::Launcher;
 
-/// Less than that on the disk of a container is what other containers have left of it.
+/// If less is free on a container's disk, other containers have filled it.
 const LEAST_BYTES: u64 = 256 << 20;
 const LEAST_FILES: u64 = 1_000;
-/// A file system that is not larger is small on purpose.
+/// A file system up to this size is small on purpose, and not checked.
 const SMALL_BYTES: u64 = 1 << 30;
 
 const ARGUMENTS: [&str; 2] = ["--query-gpu=uuid,memory.total,memory.used", "--format=csv,noheader,nounits"];
-/// The driver initializes each GPU first, unless it is kept so: some seconds each, and an instance has sixteen at most.
+/// Unless it is kept initialized, the driver first initializes each GPU: some seconds each, for at most sixteen GPUs.
 const LIMIT: Duration = Duration::from_secs(90);
-/// Where the driver has its list of GPUs.
+/// The driver's folder, with its list of GPUs.
 const DRIVER: &str = "proc/driver/nvidia";
-/// Characters that are quoted of an answer.
+/// The number of characters of an answer that a defect quotes.
 const QUOTED: usize = 120;
 
-/// What is wrong; `None` where nothing is.
+/// The instance's defect; `None` if there is none.
 pub(crate) async fn defect(config: &Config) -> Option<String> {
     let folders = [Path::new("/"), &config.root];
     if let Some(full) = folders.into_iter().find_map(full) {
@@ -50,7 +50,7 @@ pub(crate) async fn defect(config: &Config) -> Option<String> {
     }
 }
 
-/// Where there is no room for what a training and its libraries write.
+/// The defect if the disk has no room for the files of a training and its libraries.
 fn full(folder: &Path) -> Option<String> {
     let found = statvfs(folder).ok()?;
     let (size, free) = (found.f_blocks.saturating_mul(found.f_frsize), found.f_bavail.saturating_mul(found.f_frsize));
@@ -66,7 +66,7 @@ fn full(folder: &Path) -> Option<String> {
     lacks_files.then(|| format!("the disk of {folder} is full: it takes {} more files", found.f_favail))
 }
 
-/// What `nvidia-smi` answers, or why there is no answer; `None` where the image does not have it.
+/// The answer of `nvidia-smi`, or why there is none. `None` if the image does not have it.
 async fn ask(config: &Config) -> Option<Result<Answer, String>> {
     let folders = std::env::var_os("PATH").unwrap_or_default();
     if !std::env::split_paths(&folders).any(|folder| folder.join(PROGRAM).exists()) {
@@ -87,14 +87,14 @@ async fn ask(config: &Config) -> Option<Result<Answer, String>> {
     })
 }
 
-/// What `nvidia-smi` has written.
+/// The output of `nvidia-smi`.
 struct Answer {
     rows: String,
     complaint: String,
 }
 
-/// The GPUs that do not answer, of those that the job asks for, and of those whose device files are here: which of them
-/// are the trial's own, only the grant says. And memory that something holds, where all GPUs of the instance are its own.
+/// The defect if fewer GPUs answer than the job asks for, or than have device files here: only the grant names the
+/// trial's own. If all GPUs of the instance are the trial's, used memory is a defect too.
 fn unanswered(answer: &Answer, asked: usize, present: usize) -> Option<String> {
     let rows: Vec<Gpu<'_>> = answer.rows.lines().filter_map(Gpu::read).collect();
     let wanted = asked.max(present);
@@ -111,7 +111,7 @@ fn unanswered(answer: &Answer, asked: usize, present: usize) -> Option<String> {
     })
 }
 
-/// A GPU that answers, and MiB of its memory; GPUs that share the host's have no figures.
+/// A GPU that answers, and its memory in MiB. GPUs that share the host's memory have no figures.
 #[derive(Debug, PartialEq, Eq)]
 struct Gpu<'a> {
     uuid: &'a str,
@@ -120,7 +120,7 @@ struct Gpu<'a> {
 }
 
 impl<'a> Gpu<'a> {
-    /// Of a line such as `GPU-5a2c…, 15360, 3`. A GPU that is lost has no UUID, or `[Unknown Error]` and `[GPU is lost]` for
+    /// Reads a line such as `GPU-5a2c…, 15360, 3`. A lost GPU has no UUID, or `[Unknown Error]` or `[GPU is lost]` as
     /// figures.
     fn read(line: &'a str) -> Option<Self> {
         let mut fields = line.split(',').map(str::trim);
@@ -136,7 +136,7 @@ impl<'a> Gpu<'a> {
     }
 }
 
-/// Where only the driver can be asked: GPUs that it does not list.
+/// The defect if the driver lists too few GPUs. It is used if the image has no `nvidia-smi`.
 fn unlisted(driver: &Path, asked: usize) -> Option<String> {
     if !driver.exists() {
         return Some("there is no NVIDIA driver".to_owned());
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn gpus_that_do_not_answer_are_counted() {
         let lost = "Unable to determine the device handle for GPU 0000:00:1E.0: GPU is lost.  Reboot the system";
-        // What it writes, the GPUs asked for, the device files, and a part of the defect.
+        // The rows and errors of `nvidia-smi`, the GPUs asked for, the device files, and a part of the defect.
         let cases = [
             ("GPU-a, 15360, 3\n", "", 1, 1, None),
             // A container without privileges has only its own device files.
@@ -163,10 +163,10 @@ mod tests {
             ("GPU-a, [Unknown Error], [Unknown Error]\n", "", 1, 1, Some("0 of 1 GPUs answer: GPU-a, [Unknown")),
             ("No devices were found\n", "", 1, 0, Some("0 of 1 GPUs answer: No devices")),
             ("GPU-a, 15360, 3\n", "", 2, 1, Some("1 of 2 GPUs answer")),
-            // Whose is the third one? It may be this trial's.
+            // The third one may be this trial's.
             ("GPU-a, 15360, 3\nGPU-b, 15360, 3\n", lost, 1, 3, Some("2 of 3 GPUs answer: Unable")),
             ("GPU-a, 15360, 14000\n", "", 1, 1, Some("14000 of 15360 MiB of GPU-a are in use")),
-            // It may be another trial's.
+            // GPU-a may be another trial's.
             ("GPU-a, 15360, 14000\nGPU-b, 15360, 3\n", "", 1, 2, None),
         ];
         for (rows, complaint, asked, present, expected) in cases {

@@ -1,4 +1,4 @@
-//! The runner's own child on its way to become the training command, or another program of the training's user.
+//! The launch step: the runner's own child becomes the training command or another program of the training's user.
 #![expect(clippy::disallowed_methods, reason = "the one place where programs are started as the training's user")]
 
 use std::os::unix::process::CommandExt;
@@ -15,40 +15,42 @@ use crate::privileges;
 use crate::user::User;
 use crate::view;
 
-/// First argument of the runner's own child; the parent's process id, the user, the files out of its sight and the
-/// command follow.
+/// First argument of the runner's own child. The parent's process id, the user, the hidden files and the command
+/// follow.
 pub(crate) const LAUNCH: &str = "--launch";
 
-/// Starts programs as the training's user. The training can look into whatever runs as that user (`/proc/<pid>/root`,
-/// proc_pid_root(5)), so each of them has the training's own view of the devices. No program is started in another way.
+/// Starts programs as the training's user; no such program is started in another way. The training can look into every
+/// process of that user (`/proc/<pid>/root`, proc_pid_root(5)), so each of them has the training's own view of the
+/// devices.
 #[derive(Debug, Clone)]
 pub(crate) struct Launcher {
     user: Option<User>,
-    /// Device files that are not there for the training.
+    /// Device files that the training must not see.
     hidden: Vec<PathBuf>,
 }
 
 impl Launcher {
-    /// For a training that has these GPUs.
+    /// A launcher for a training that has these GPUs.
     pub(crate) fn new(config: &Config, gpus: &Gpus) -> Result<Self, Failure> {
         Ok(Self { user: config.user.clone(), hidden: gpus.of_others(config)? })
     }
 
-    /// For what runs before the claim, which says which GPUs are the trial's: no training is here that could look into it.
+    /// A launcher for programs before the claim. It hides no GPUs: no training runs yet that could look into these
+    /// programs.
     pub(crate) fn before_claim(config: &Config) -> Self {
         Self { user: config.user.clone(), hidden: Vec::new() }
     }
 
-    /// Who the training runs as; absent: as the container does.
+    /// The user that the training runs as. If absent, it runs as the container's user.
     pub(crate) fn user(&self) -> Option<&User> {
         self.user.as_ref()
     }
 
-    /// A command of the runner's own child, which goes through [`launch`].
+    /// A command that starts the runner's own child, which goes through [`launch`].
     pub(crate) fn command(&self, words: &[String]) -> std::io::Result<Command> {
         let hidden = serde_json::to_string(&self.hidden)?;
         let mut command = Command::new(std::env::current_exe()?);
-        // Whatever runs as the training's user must not have what claims the sweep's trials.
+        // Programs of the training's user must not have the token that claims the sweep's trials.
         command.env_remove(TOKEN_VARIABLE);
         command.arg(LAUNCH).arg(std::process::id().to_string());
         command.arg(self.user.as_ref().map(ToString::to_string).unwrap_or_default()).arg(hidden).args(words);
@@ -56,9 +58,9 @@ impl Launcher {
     }
 }
 
-/// In the child, before it becomes the training command: has no privileges, and dies with the
-/// runner, as everything in a container does, so that a killed runner never leaves a training
-/// behind on the local stack. This step between fork and exec is the place for both, in safe code.
+/// Runs in the child, before it becomes the training command. It drops all privileges and ties the child's life to the
+/// runner's, as in a container: a killed runner never leaves a training behind on the local stack. Both are done
+/// between fork and exec because only there safe code can do them.
 pub(crate) fn launch(arguments: &[String]) -> Failure {
     let [parent, user, hidden, command @ ..] = arguments else {
         return Failure::NoCommand;
@@ -75,7 +77,7 @@ pub(crate) fn launch(arguments: &[String]) -> Failure {
     if let Err(source) = dropped {
         return Failure::Privileges(source);
     }
-    // After that: a change of user takes the death signal back (prctl(2)).
+    // This comes after the drop, because a change of user clears the death signal (prctl(2)).
     if let Err(errno) = set_parent_process_death_signal(Some(Signal::KILL)) {
         return Failure::System("tie the command to the runner's life", errno.into());
     }
@@ -86,7 +88,7 @@ pub(crate) fn launch(arguments: &[String]) -> Failure {
     exec(command)
 }
 
-/// Becomes the command; returns only where that failed.
+/// Becomes the command; returns only if that failed.
 pub(crate) fn exec(command: &[String]) -> Failure {
     let Some((program, arguments)) = command.split_first() else {
         return Failure::NoCommand;

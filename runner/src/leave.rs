@@ -1,4 +1,4 @@
-//! What is done when the command has ended: uploaded, sealed, unmounted and reported, as far as the machine wants it.
+//! The end of an attempt after the command has ended: upload, seal, unmount and report, as far as the machine decides.
 
 use std::io;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::upload::UploadError;
 use crate::workspace::Workspace;
 
 impl Attempt<'_> {
-    /// Uploads what the command leaves.
+    /// Uploads the command's outputs.
     pub(crate) async fn collect(&mut self, has_succeeded: bool) -> Event {
         let Some(trained) = &mut self.trained else { return Event::Failed { is_left: false } };
         self.not_uploaded = Some(UploadError::NoTime.into());
@@ -30,7 +30,7 @@ impl Attempt<'_> {
                 uploader.add_checkpoints(place).await?;
             }
             let unread = recorded.unread.clone();
-            // The log is the next attempt's where there is no time for all of this.
+            // If there is no time for all of this, the next attempt continues the log.
             Ok::<_, UploadError>(Outputs { unread, ..uploader.finish(recorded.log.clone(), &place.own).await? })
         };
         match reports::during(&self.claims, &self.events, collecting).await {
@@ -40,10 +40,10 @@ impl Attempt<'_> {
         Event::Collected { is_whole: self.not_uploaded.is_none() }
     }
 
-    /// Writes everything out and seals it. By then the command and all that it has started are gone.
+    /// Seals the workspace. At this time the command and all that it has started are gone.
     pub(crate) async fn seal(&mut self, reading_until: Instant, is_left: bool) -> Event {
         let (Some(trained), Some(workspace)) = (&mut self.trained, &self.workspace) else { return Event::Sealed };
-        // What it has put into its storage folder is on the workspace: the last attempt uploads it.
+        // The contents of its storage folder are on the workspace, and the last attempt uploads them.
         trained.uploading.abort().await;
         if is_left && let Err(error) = trained.place.own.keep_log(&trained.recorded.log) {
             say(&format!("the log is not kept for the next attempt: {error}"));
@@ -54,7 +54,7 @@ impl Attempt<'_> {
         Event::Sealed
     }
 
-    /// Unmounts the workspace, whatever became of the seal. The seal holds where no process is left that could write.
+    /// Unmounts the workspace, even if the seal failed. The seal is valid only if no process is left that could write.
     pub(crate) async fn unmount(&mut self) -> Event {
         if let Some(trained) = &mut self.trained {
             trained.uploading.abort().await;
@@ -69,7 +69,7 @@ impl Attempt<'_> {
         Event::Unmounted
     }
 
-    /// Gives the trial back.
+    /// Reports the release.
     pub(crate) async fn release(&mut self, stop: Option<&Stop>) -> Event {
         if let Some(error) = self.not_uploaded.take() {
             say(&format!("what the command leaves is not uploaded: {}", chain(&error)));
@@ -80,12 +80,12 @@ impl Attempt<'_> {
         answered("release", self.claims.release(latest, left).await)
     }
 
-    /// Reports how it went, after that time.
+    /// Reports the end, after a pause of `after`.
     pub(crate) async fn end(&mut self, code: u8, after: Duration, stop: Option<&Stop>) -> Event {
         let Some(trained) = &self.trained else { return Event::Answered(None) };
         sleep(after).await;
         let outputs = trained.outputs.clone();
-        // That of the command, unless the trial ends with another one.
+        // The command's exit code, unless the trial ends with another one.
         let own = match trained.ended.code {
             _not_uploaded if code == UPLOAD && self.not_uploaded.is_some() => 0,
             own if of_command(own) == code => own,
@@ -113,7 +113,7 @@ impl Attempt<'_> {
     }
 }
 
-/// The answer to a release or an end.
+/// Logs the answer to a release or an end.
 fn answered(what: &str, answer: Result<Answer, CallError>) -> Event {
     Event::Answered(match answer {
         Ok(answer) => {
@@ -146,7 +146,7 @@ async fn seal(workspace: &Workspace, mut sealer: Sealer, at_end: AtEnd, until: I
     sealing.await?
 }
 
-/// The seal, if it holds.
+/// Unmounts, and returns the seal if it is valid.
 async fn unmount(workspace: &Workspace, sealed: Option<io::Result<Sealer>>) -> io::Result<Option<Seal>> {
     let synced = workspace.sync().await;
     if workspace.unmount().await? {

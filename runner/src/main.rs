@@ -1,7 +1,7 @@
-//! Container entrypoint of a trial: claims the trial, runs the training command as a child,
-//! passes its output and metrics on, and collects what it leaves.
+//! Container entrypoint of a trial: claims the trial, runs the training command as a child, passes its output and
+//! metrics on, and collects its outputs.
 //!
-//! `spotsweep-runner [--] COMMAND…` — the flow stands in [`attempt`], exit codes in [`exit`].
+//! Usage: `spotsweep-runner [--] COMMAND…`. The flow is in [`attempt`], the exit codes are in [`exit`].
 
 mod attempt;
 mod child;

@@ -9,17 +9,17 @@ use spotsweep_beneath::{Folder, Status, is_odd};
 use crate::log::say;
 use crate::user::User;
 
-/// Bytes read at a time.
+/// The most bytes of one read.
 const CHUNK: u64 = 256 * 1024;
 
-/// Reads what is new in the file. The training owns the file and its folder: it may put anything in its place.
+/// Reads the new part of the file. The training owns the file and its folder, so it may replace the file with anything.
 #[derive(Debug)]
 pub(crate) struct MetricsFile {
     /// A folder whose path only the runner can change.
     base: PathBuf,
     /// The file's path below it.
     name: PathBuf,
-    /// Who the training runs as; `None` for the runner's own user.
+    /// The user that the training runs as; `None` for the runner's own user.
     user: Option<User>,
     /// Bytes read so far.
     offset: u64,
@@ -32,7 +32,7 @@ impl MetricsFile {
         Self { base, name, user, offset: 0, has_complained: false }
     }
 
-    /// The next piece; empty where there is nothing new, or no file that the training may read. A file that has become
+    /// The next piece. Empty if there is nothing new, or no file that the training may read. A file that has become
     /// shorter is read from its beginning.
     pub(crate) fn read(&mut self) -> Vec<u8> {
         match self.open().and_then(|file| self.read_from(file)) {

@@ -1,8 +1,8 @@
-//! MLflow, where the job names a server: all attempts of a trial are one run.
+//! MLflow, if the job names a server: all attempts of a trial are one run.
 //!
-//! The runner makes no run: a script chooses its experiment itself, and `mlflow.start_run` fails where `MLFLOW_RUN_ID`
-//! names a run of another one. Instead every run that the script makes gets the trial as a tag, and a later attempt is
-//! given the run that was found by it.
+//! The runner makes no run: a script chooses its experiment itself, and `mlflow.start_run` fails if `MLFLOW_RUN_ID`
+//! names a run of another one. Instead the runner tags every run of the script with the trial. It finds the run by this
+//! tag and gives it to a later attempt.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use aws_smithy_types::byte_stream::ByteStream;
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 
-/// Where the server is (mlflow 3.17, `mlflow/environment_variables.py`).
+/// The server's address (mlflow 3.17, `mlflow/environment_variables.py`).
 const SERVER: &str = "MLFLOW_TRACKING_URI";
 const USER: &str = "MLFLOW_TRACKING_USERNAME";
 const PASSWORD: &str = "MLFLOW_TRACKING_PASSWORD";
@@ -27,21 +27,21 @@ pub(crate) const RUN: &str = "MLFLOW_RUN_ID";
 const CONTEXT: &str = "MLFLOW_RUN_CONTEXT";
 const OF_SWEEP: &str = "spotsweep.sweep";
 const OF_TRIAL: &str = "spotsweep.trial";
-/// Of a run within another.
+/// The tag of a run within another run.
 const PARENT: &str = "mlflow.parentRunId";
-/// For each request; the training starts after that in any case.
+/// The limit for each request. After it the training starts in any case.
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
-/// Experiments that are looked at, the newest first.
+/// The most experiments that are searched, the newest first.
 const MOST_EXPERIMENTS: u32 = 1000;
-/// What MLflow says where a run cannot go on: a parameter has another value than in the attempt before, or the script
-/// has chosen another experiment.
+/// MLflow's messages if a run cannot go on: a parameter has another value than in the attempt before, or the script has
+/// chosen another experiment.
 const REFUSALS: [&str; 2] =
     ["Changing param values is not allowed", "active experiment ID does not match environment run ID"];
 
 /// Reads a variable of the job.
 type Inherited<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// A trial's tags, with those that the job itself sets. `None` without a server.
+/// The variable with a trial's tags and the job's own tags. `None` without a server.
 pub(crate) fn tags(sweep: &str, trial: &str, inherited: Inherited<'_>) -> Option<(String, String)> {
     set(SERVER, inherited)?;
     let own = set(CONTEXT, inherited).and_then(|own| serde_json::from_str::<Map<String, Value>>(&own).ok());
@@ -52,7 +52,7 @@ pub(crate) fn tags(sweep: &str, trial: &str, inherited: Inherited<'_>) -> Option
     Some((CONTEXT.to_owned(), Value::Object(tags).to_string()))
 }
 
-/// Whether MLflow has refused to go on with the run that it was given, by the end of the training's output.
+/// Whether MLflow has refused to go on with the run that it was given. `log` is the end of the training's output.
 pub(crate) fn has_refused(log: &[u8]) -> bool {
     let log = String::from_utf8_lossy(log);
     REFUSALS.iter().any(|refusal| log.contains(refusal))
@@ -66,19 +66,19 @@ fn set(name: &str, inherited: Inherited<'_>) -> Option<String> {
 pub(crate) struct Server {
     url: String,
     authorization: Option<String>,
-    /// The only one that is looked at, where the job names it.
+    /// The only experiment that is searched, if the job names it.
     experiment: Option<String>,
     connector: Connector,
 }
 
 impl Server {
-    /// The job's, if it is reached by HTTP and the job does not choose a run itself.
+    /// The job's server, if it is reached by HTTP and the job does not choose a run itself.
     pub(crate) fn of(connector: Connector, inherited: Inherited<'_>) -> Option<Self> {
         let url = set(SERVER, inherited).filter(|url| url.starts_with("http://") || url.starts_with("https://"))?;
         if set(RUN, inherited).is_some() {
             return None;
         }
-        // As in mlflow/utils/rest_utils.py: a name and password go before a token.
+        // As in mlflow/utils/rest_utils.py, a name and password take precedence over a token.
         let basic = set(USER, inherited).zip(set(PASSWORD, inherited));
         let basic = basic.map(|(user, password)| format!("Basic {}", base64::encode(format!("{user}:{password}"))));
         let authorization = basic.or_else(|| set(TOKEN, inherited).map(|token| format!("Bearer {token}")));
@@ -86,11 +86,11 @@ impl Server {
         Some(Self { url, authorization, experiment: set(EXPERIMENT, inherited), connector })
     }
 
-    /// The run of the trial's earlier attempts. `None` where there is none, or more than one: it is not known then which
-    /// one the script goes on with.
+    /// The run of the trial's earlier attempts. `None` if there is none, or if there are several: then it is not known
+    /// which one the script goes on with.
     ///
     /// # Errors
-    /// What the server answers, or that it does not.
+    /// What is wrong with the server's answer, or that there is none.
     pub(crate) async fn run_of(&self, trial: &str) -> Result<Option<String>, String> {
         let experiments = match &self.experiment {
             Some(experiment) => vec![json!(experiment)],

@@ -1,9 +1,8 @@
-//! EC2's two warnings, as the instance's own metadata service tells them.
+//! EC2's interruption notice and rebalance recommendation, from the instance's metadata service.
 //!
-//! EventBridge tells them too; both are best effort (facts 2 and 32), and only the runner can stop
-//! the training in time. See
-//! <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html>
-//! and <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/rebalance-recommendations.html>.
+//! EventBridge sends them too. Both ways are best effort (facts 2 and 32), and only the runner can stop the training in
+//! time. See <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html> and
+//! <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/rebalance-recommendations.html>.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,21 +23,21 @@ use crate::log::say;
 
 const INTERRUPTION: &str = "/latest/meta-data/spot/instance-action";
 const REBALANCE: &str = "/latest/meta-data/events/recommendations/rebalance";
-/// Each takes the instance away from the training.
+/// With each of them the training loses the instance.
 const ACTIONS: [&str; 3] = ["terminate", "stop", "hibernate"];
 const NOT_FOUND: u16 = 404;
-/// How much of a malformed answer goes into the log.
+/// How many characters of a malformed answer go into the log.
 const SHOWN_CHARS: usize = 200;
 
 /// An announced end of the instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Interruption {
-    /// When it comes.
+    /// The time of the end.
     pub(crate) at: Timestamp,
 }
 
 impl Interruption {
-    /// How long it is until then.
+    /// The time that is left until the end.
     pub(crate) fn left(self) -> Duration {
         Duration::try_from(self.at.duration_since(Timestamp::now())).unwrap_or_default()
     }
@@ -58,7 +57,7 @@ impl Drop for Notices {
 }
 
 impl Notices {
-    /// Looks once, then every `every`; a notice is reported to `trial-claim` at once, while whatever waits for
+    /// Queries once, then every `every`. A notice is reported to `trial-claim` at once, while the code that waits for
     /// [`Self::interruption`] acts on it.
     pub(crate) async fn watch(imds: Client, claims: Arc<Claims>, every: Duration) -> Self {
         let mut interrupted = Source::new(INTERRUPTION, parse_interruption);
@@ -84,12 +83,12 @@ impl Notices {
         Self { interruption, is_given: first.is_some(), polling }
     }
 
-    /// The instance's announced end, where the first look has found one.
+    /// The instance's announced end, if the first query has found one.
     pub(crate) fn known(&self) -> Option<Interruption> {
         self.is_given.then(|| *self.interruption.borrow()).flatten()
     }
 
-    /// Comes back once the instance's end is announced after the first look, and never again.
+    /// Returns once, when the instance's end is announced after the first query.
     pub(crate) async fn interruption(&mut self) -> Interruption {
         loop {
             let found = *self.interruption.borrow_and_update();
@@ -98,14 +97,14 @@ impl Notices {
                 return notice;
             }
             if self.interruption.changed().await.is_err() {
-                // Nothing polls any more: there will be no notice.
+                // The polling has ended, so there will be no notice.
                 std::future::pending::<()>().await;
             }
         }
     }
 }
 
-/// In the background: neither the training's stop nor the next look waits for it.
+/// Reports in the background, because neither the training's stop nor the next query may wait for it.
 fn tell(claims: &Arc<Claims>, kind: NoticeKind) {
     let claims = Arc::clone(claims);
     tokio::spawn(async move {
@@ -118,7 +117,7 @@ fn tell(claims: &Arc<Claims>, kind: NoticeKind) {
     });
 }
 
-/// One of the two addresses. It gives a notice once.
+/// One of the two addresses. It returns a notice only once.
 struct Source<T> {
     path: &'static str,
     parse: fn(&str) -> Option<T>,
@@ -137,7 +136,7 @@ impl<T> Source<T> {
         }
         let text = match imds.get(self.path).await {
             Ok(text) => text,
-            // What every look finds until there is a notice.
+            // The answer of every query until there is a notice.
             Err(ImdsError::ErrorResponse(error)) if error.response().status().as_u16() == NOT_FOUND => return None,
             Err(error) => {
                 self.complain("cannot ask the metadata service for", &chain(&error));
@@ -153,7 +152,7 @@ impl<T> Source<T> {
         notice
     }
 
-    /// Once: it would be repeated with every look.
+    /// Logs only the first problem, which would be repeated with every query.
     fn complain(&mut self, what: &str, problem: &str) {
         if !std::mem::replace(&mut self.complained, true) {
             say(&format!("{what} {}: {problem}", self.path));
@@ -214,7 +213,7 @@ mod tests {
         assert!(payloads.len() > 140);
     }
 
-    /// Single bytes changed, dropped or doubled: at most the time changes.
+    /// If single bytes are changed, dropped or doubled, at most the time changes.
     #[test]
     fn mutated_notices_are_notices_or_nothing() {
         let mut kept = 0;

@@ -1,4 +1,4 @@
-//! The command's output on its way: passed on unchanged, its end kept, its lines handed over.
+//! The command's output. The runner passes it on unchanged, keeps its end, and hands over its lines.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,22 +9,22 @@ use crate::own_files::MOST_LOG_BYTES;
 use crate::reading::Lines;
 use crate::unread::Unread;
 
-/// What is kept of the output for `train.log`.
+/// How much of the output's end is kept for `train.log`.
 const TAIL_BYTES: usize = MOST_LOG_BYTES as usize;
 /// A longer line is passed on in pieces, and only its beginning is searched for metrics.
 const MAX_LINE_BYTES: usize = 64 * 1024;
 const READ_BYTES: usize = 16 * 1024;
 
-/// The last [`TAIL_BYTES`] of everything that was pushed.
+/// The last [`TAIL_BYTES`] of all pushed bytes.
 #[derive(Default)]
 pub(crate) struct Tail {
     bytes: Vec<u8>,
-    /// How many bytes were pushed.
+    /// The number of pushed bytes.
     pushed: usize,
 }
 
 impl Tail {
-    /// Goes on after `bytes`.
+    /// A tail that begins with an earlier attempt's `bytes`.
     pub(crate) fn after(bytes: Vec<u8>) -> Self {
         Self { bytes, pushed: 0 }
     }
@@ -32,13 +32,13 @@ impl Tail {
     fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
         self.pushed = self.pushed.saturating_add(bytes.len());
-        // Twice the size before trimming, so that each byte moves at most once.
+        // The tail is trimmed at twice its size, so that each byte moves at most once.
         if self.bytes.len() > 2 * TAIL_BYTES {
             self.bytes.drain(..self.bytes.len() - TAIL_BYTES);
         }
     }
 
-    /// The tail, from the start of a line on where something was cut off.
+    /// The tail. If something was cut off, it begins at the start of a line.
     pub(crate) fn bytes(&self) -> &[u8] {
         let Some(cut) = self.bytes.len().checked_sub(TAIL_BYTES).filter(|cut| *cut > 0) else {
             return &self.bytes;
@@ -48,24 +48,24 @@ impl Tail {
         &tail[line..]
     }
 
-    /// How many bytes of the tail were pushed: the others were there before.
+    /// How many bytes of the tail were pushed; the other ones are from an earlier attempt.
     pub(crate) fn pushed(&self) -> usize {
         self.pushed.min(self.bytes().len())
     }
 }
 
-/// Cuts a stream of bytes at line ends. A carriage return ends a line too: progress bars.
+/// Cuts a stream of bytes at line ends. A carriage return ends a line too, because of progress bars.
 #[derive(Default)]
 pub(crate) struct Splitter {
     pending: Vec<u8>,
-    /// The pending bytes go on a line whose start was passed on already.
+    /// Whether the pending bytes continue a line whose start was passed on already.
     within_line: bool,
     /// Whether a line was too long.
     has_cut: bool,
 }
 
 impl Splitter {
-    /// Takes bytes in; returns what is to be passed on now, and the whole lines within it.
+    /// Takes bytes. Returns the bytes to pass on now, and the whole lines within them.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> (Vec<u8>, Vec<String>) {
         let line_end = bytes.iter().rposition(|byte| matches!(byte, b'\n' | b'\r')).map(|end| self.pending.len() + end);
         self.pending.extend_from_slice(bytes);
@@ -80,14 +80,14 @@ impl Splitter {
         (block, lines)
     }
 
-    /// What is left at the end of the stream.
+    /// Returns the rest at the end of the stream.
     pub(crate) fn finish(&mut self) -> (Vec<u8>, Vec<String>) {
         let block = std::mem::take(&mut self.pending);
         let lines = self.lines(&block);
         (block, lines)
     }
 
-    /// Tells which lines were too long, if any were.
+    /// Adds a note to `unread` if lines were too long.
     pub(crate) fn tell(&mut self, unread: &Unread) {
         if std::mem::take(&mut self.has_cut) {
             let most = MAX_LINE_BYTES / 1024;
@@ -107,14 +107,14 @@ impl Splitter {
     }
 }
 
-/// The whole words at the beginning of a line that is too long: a part of a number is another number.
+/// The whole words at the beginning of a line that is too long. A part of a number would be another number.
 fn beginning(line: &[u8]) -> &[u8] {
     let line = &line[..MAX_LINE_BYTES];
     let end = line.iter().rposition(|byte| matches!(byte, b' ' | b'\t' | b',' | b';'));
     line[..end.unwrap_or(0)].trim_ascii_end()
 }
 
-/// Where one stream of the command's output goes.
+/// Passes on one stream of the command's output.
 pub(crate) struct Pump<W> {
     /// The runner's own stdout or stderr.
     pub(crate) onward: W,
@@ -126,8 +126,8 @@ pub(crate) struct Pump<W> {
 }
 
 impl<W: AsyncWrite + Unpin> Pump<W> {
-    /// Until the end of the stream. The command must never block on its output, so a reader of
-    /// ours that has gone away is no reason to stop reading.
+    /// Runs until the end of the stream. The command must never block on its output, so the runner goes on reading even
+    /// if its own output cannot be written.
     pub(crate) async fn run(mut self, mut source: impl AsyncRead + Unpin) {
         let mut splitter = Splitter::default();
         let mut buffer = vec![0; READ_BYTES];

@@ -1,6 +1,7 @@
-//! The runner's own files of one attempt: on the workspace, where they outlast it, or else in a temporary folder.
+//! The runner's own files of one attempt: on the workspace, for later attempts, or else in a temporary folder.
 //!
-//! Only the runner can write their folder. [`take_charge`](crate::workspace::take_charge) sees to that on a workspace.
+//! Only the runner can write to their folder. [`take_charge`](crate::workspace::take_charge) ensures that on a
+//! workspace.
 
 use std::fs::File;
 use std::io::{self, Read, Write as _};
@@ -15,19 +16,19 @@ const METRICS: &str = "metrics.jsonl";
 const LOG: &str = "train.log";
 /// Values of the metric at which trials are compared.
 const SERIES: &str = "rungs.jsonl";
-/// Is there where MLflow has refused to go on with a run.
+/// This file exists if MLflow has refused to go on with a run.
 const NO_RUN: &str = "mlflow-refused";
 /// The longest log that the runner writes.
 pub(crate) const MOST_LOG_BYTES: u64 = 1024 * 1024;
 /// The record of metric lines stops growing here.
 pub(crate) const MAX_RECORD_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Where they are.
+/// The place of the files.
 #[derive(Debug, Clone)]
 pub(crate) enum OwnFiles {
-    /// In the runner's own folder on the workspace that is mounted there.
+    /// In the runner's own folder on the workspace with this mount point.
     Workspace(PathBuf),
-    /// In this folder, which goes with the attempt.
+    /// In this folder, which is deleted with the attempt.
     Temporary(PathBuf),
 }
 
@@ -39,8 +40,8 @@ impl OwnFiles {
         }
     }
 
-    /// The record of metric lines, to go on where the attempt before has left it, less a line that it could not end;
-    /// with its size.
+    /// Opens the record of metric lines to continue it, and returns its size. An incomplete last line of the attempt
+    /// before is cut off.
     pub(crate) fn go_on(&self) -> io::Result<(File, u64)> {
         let record = self.folder()?.append(METRICS.as_ref())?;
         let mut written = Vec::new();
@@ -50,7 +51,7 @@ impl OwnFiles {
         Ok((record, whole))
     }
 
-    /// The record to be read; `None` where there is none.
+    /// Opens the record for reading; `None` if there is none.
     pub(crate) fn metrics(&self) -> io::Result<Option<impl Read + use<>>> {
         match self.folder().and_then(|own| own.open(METRICS.as_ref())) {
             Ok(record) => Ok(Some(record.take(MAX_RECORD_BYTES))),
@@ -59,7 +60,7 @@ impl OwnFiles {
         }
     }
 
-    /// The series of the metric that the attempts before have logged; `None` where there is none.
+    /// The metric's series that the attempts before have logged; `None` if there is none.
     pub(crate) fn series(&self) -> io::Result<Option<impl Read + use<>>> {
         match self.folder().and_then(|own| own.open(SERIES.as_ref())) {
             Ok(series) => Ok(Some(series.take(MAX_RECORD_BYTES))),
@@ -87,7 +88,7 @@ impl OwnFiles {
         Some(log)
     }
 
-    /// Leaves the log to the next attempt, where there can be one that finds it.
+    /// Keeps the log for the next attempt, if it can find it on a workspace.
     pub(crate) fn keep_log(&self, log: &[u8]) -> io::Result<()> {
         match self {
             Self::Workspace(_) => self.folder()?.write(LOG.as_ref(), log),
@@ -95,15 +96,15 @@ impl OwnFiles {
         }
     }
 
-    /// Whether the training may go on with a run of MLflow's. Without a workspace it starts from its beginning, and so
-    /// does its run.
+    /// Whether the training may go on with a run of MLflow. Without a workspace the training starts from its beginning,
+    /// and so does its run.
     pub(crate) fn may_go_on_with_a_run(&self) -> bool {
         let Self::Workspace(_) = self else { return false };
         let refused = self.folder().and_then(|own| own.open(NO_RUN.as_ref()));
         refused.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
     }
 
-    /// Each later attempt makes a run of its own.
+    /// Makes each later attempt start its own run of MLflow.
     pub(crate) fn go_on_with_no_run(&self) -> io::Result<()> {
         self.folder()?.write(NO_RUN.as_ref(), b"")
     }

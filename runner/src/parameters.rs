@@ -1,4 +1,4 @@
-//! The trial's own line of `trials.jsonl`: one ranged read, whatever the size of the sweep.
+//! Fetches the trial's own line of `trials.jsonl` with one ranged read, for any size of the sweep.
 
 use aws_sdk_s3::Client;
 use aws_sdk_s3::error::SdkError;
@@ -19,7 +19,7 @@ pub(crate) enum ParametersError {
     Index { expected: u32, found: u32 },
 }
 
-/// Reads the line, and makes sure that it is this trial's.
+/// Reads the line, and checks that it is this trial's.
 pub(crate) async fn fetch(s3: &Client, place: &ByteRange, expected: u32) -> Result<TrialLine, ParametersError> {
     let range = format!("bytes={}-{}", place.first_byte, place.last_byte);
     let object =

@@ -1,4 +1,4 @@
-//! Where the attempt runs, as the instance's metadata service and the ECS agent say.
+//! Where the attempt runs, from the instance's metadata service and the ECS agent.
 
 use std::time::Duration;
 
@@ -16,8 +16,8 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::log::say;
 
-/// How long a service that does not answer is asked again: it limits packets per second for the whole instance, and
-/// misses are common while containers start (EC2 user guide, "Instance metadata query throttling").
+/// How long a service that does not answer is asked again. It limits packets per second for the whole instance, and
+/// failures are common while containers start (EC2 user guide, "Instance metadata query throttling").
 const PATIENCE: Duration = Duration::from_secs(30);
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(4);
@@ -26,7 +26,7 @@ const NOT_FOUND: u16 = 404;
 const TASK_METADATA: &str = "ECS_CONTAINER_METADATA_URI_V4";
 const ANSWER_LIMIT: Duration = Duration::from_secs(2);
 
-/// Asks IMDSv2 (fact 32). Not knowing the place is no reason not to train: the control plane may know it.
+/// Asks IMDSv2 (fact 32). If it does not answer, the attempt still trains: the control plane may know the place.
 pub(crate) async fn find(imds: &Client) -> Machine {
     let until = patience();
     let instance = ask(imds, "/latest/meta-data/instance-id", until).await;
@@ -49,7 +49,7 @@ pub(crate) async fn region(imds: &Client) -> Option<String> {
     ask(imds, "/latest/meta-data/placement/region", patience()).await
 }
 
-/// The ECS task and container that this is, as the agent's endpoint for the container has it; `None` where there is none
+/// This attempt's ECS task and container, from the agent's endpoint for the container; `None` if there is none
 /// (<https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task-metadata-endpoint-v4-response.html>).
 pub(crate) async fn task(connector: Connector) -> Option<Task> {
     let url = std::env::var(TASK_METADATA).ok().filter(|url| !url.is_empty())?;
@@ -88,13 +88,13 @@ fn named_task(labels: &Value) -> Option<Task> {
     Some(Task { arn: label("task-arn")?, container: label("container-name")? })
 }
 
-/// On instances of ours the service is root's alone, so anyone else is refused every time.
+/// On Spotsweep's instances only root can reach the service, so for other users each retry would fail.
 fn patience() -> Instant {
     let is_root = rustix::process::geteuid().is_root();
     Instant::now() + if is_root { PATIENCE } else { Duration::ZERO }
 }
 
-/// One value, asked for again after a miss; `None` where the service does not have it.
+/// One value, with retries after a failure; `None` if the service does not have it.
 async fn ask(imds: &Client, path: &'static str, until: Instant) -> Option<String> {
     let mut pause = FIRST_PAUSE;
     loop {

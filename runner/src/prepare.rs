@@ -1,4 +1,4 @@
-//! Everything that comes before the command: who we are, what is ours, and where it is.
+//! The steps before the command: place, claim, workspace, files and environment.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -43,12 +43,12 @@ use crate::wandb;
 use crate::workplace::Workplace;
 use crate::workspace::{POINT, Workspace, point, take_charge};
 
-/// The step at which the trial is compared next, for scripts that fit their schedule to it.
+/// The variable with the step of the next comparison, for scripts that fit their schedule to it.
 const STEP_BUDGET: &str = "SPOTSWEEP_STEP_BUDGET";
-/// How the variables of libraries begin that a training is given.
+/// Prefixes of the variables that the runner sets for libraries.
 const OF_LIBRARIES: [&str; 3] = ["WANDB_", "MLFLOW_", "TENSORBOARD_"];
 
-/// All that it takes to start the command.
+/// All that is needed to start the command.
 pub(crate) struct Ready {
     pub(crate) command: Vec<String>,
     pub(crate) variables: Variables,
@@ -56,28 +56,28 @@ pub(crate) struct Ready {
     pub(crate) launcher: Launcher,
     pub(crate) place: Workplace,
     pub(crate) uploader: Uploader,
-    /// What is looked for in the output.
+    /// The metrics that are searched for in the output.
     pub(crate) metrics: Wanted,
     /// Whether MLflow is to go on with the run of an earlier attempt.
     pub(crate) goes_on_with_run: bool,
-    /// The series at which trials are compared; absent where they are not.
+    /// The series by which trials are compared; absent if they are not compared.
     pub(crate) rungs: Option<Rungs>,
-    /// What is done where the command hangs, and what its GPUs do meanwhile.
+    /// The rule for a stall of the command, and the activity of its GPUs.
     pub(crate) stalls: (StallRule, Activity),
     /// Absent without a workspace.
     pub(crate) sealer: Option<Sealer>,
 }
 
-/// Which metrics the sweep file names.
+/// The metrics that the sweep file names.
 pub(crate) struct Wanted {
-    /// The one that ranks the trials.
+    /// The metric that ranks the trials.
     pub(crate) named: Option<String>,
-    /// Patterns of its own.
+    /// The sweep file's own patterns.
     pub(crate) patterns: Vec<MetricPattern>,
 }
 
-/// Claims the trial, mounts its workspace, and lays everything out. The mounted workspace is the
-/// caller's at once, who unmounts it even where this is cut short.
+/// Claims the trial, mounts its workspace, and prepares the rest. `workspace` is set as soon as it is mounted, so that
+/// the caller unmounts it even if this is interrupted.
 pub(crate) async fn prepare(
     config: &Config,
     command: &[String],
@@ -94,7 +94,7 @@ pub(crate) async fn prepare(
     reports::during(claims, events, lay_out(config, command, clients, claims, (grant, deadline), workspace)).await
 }
 
-/// Everything between the grant and the command.
+/// All steps between the grant and the command.
 async fn lay_out(
     config: &Config,
     command: &[String],
@@ -106,7 +106,7 @@ async fn lay_out(
     let gpus = Gpus::find(&|name| std::env::var(name).ok(), grant.gpus.clone());
     let launcher = Launcher::new(config, &gpus)?;
     let filter = Filter::new(&grant.patterns)?;
-    // One that cannot be compiled fails the attempt here.
+    // A pattern that cannot be compiled fails the attempt here.
     Definitions::new(&grant.metrics)?;
     let metrics = Wanted { named: grant.metric.clone(), patterns: grant.metrics.clone() };
     let s3 = clients.s3(claims).await?;
@@ -151,7 +151,7 @@ fn announce(config: &Config, trial: &TrialLine) {
     ));
 }
 
-/// The metric's series, as of the checkpoint that the training goes on from.
+/// The metric's series up to the checkpoint from which the training goes on.
 fn series(plan: RungPlan, place: &Workplace, newest: Option<&str>) -> Result<Rungs, Failure> {
     let failed = |source| Failure::System("read the metric's series on the workspace", source);
     let files = place.disk().files(&place.checkpoints).map_err(failed)?;
@@ -160,9 +160,9 @@ fn series(plan: RungPlan, place: &Workplace, newest: Option<&str>) -> Result<Run
     Rungs::go_on(plan, place.own.clone(), saved.map(|nanoseconds| nanoseconds as f64 / 1e9)).map_err(failed)
 }
 
-/// Mounts the granted workspace, holds it against its seal, and tells so. Until that is accepted,
-/// what the workspace was copied from must be kept, so nothing may be trained on it. With the sealer comes the newest
-/// checkpoint. That of another trial, from which this one starts, is on it by then.
+/// Mounts the granted workspace, checks it against its seal, and reports it. Until the report is accepted, the source
+/// of the workspace must be kept, so no training may start on it. Returns the sealer and the newest checkpoint. If the
+/// trial starts from another trial's checkpoint, that one is on the workspace at this time.
 async fn mount(
     config: &Config,
     (grant, s3): (&Grant, &aws_sdk_s3::Client),
@@ -189,7 +189,7 @@ async fn mount(
     let checking = tokio::task::spawn_blocking(move || {
         let (mut sealer, found) = Sealer::resume(&disk, &point, attempt, is_disk, say)?;
         if is_restored && sealer.summary().is_none() {
-            // A training that writes it again in place leaves nothing else to go on from.
+            // If a training overwrites it in place, there is no other checkpoint to go on from.
             sealer.seal_resting(&disk, QUIET, now_ns(), &BTreeSet::new)?;
         }
         Ok::<_, std::io::Error>((sealer, found))
@@ -216,7 +216,7 @@ fn tell(volume: &str, found: &Found, seconds: f64) {
 
 type Variables = Vec<(String, String)>;
 
-/// The run that MLflow has of earlier attempts. A server that does not answer prevents no training.
+/// MLflow's run of earlier attempts. A server that does not answer prevents no training.
 async fn earlier_run(config: &Config, place: &Workplace, trial: &TrialLine) -> Result<Option<String>, Failure> {
     if config.attempt <= 1 || !place.own.may_go_on_with_a_run() {
         return Ok(None);
@@ -242,8 +242,8 @@ fn name(config: &Config, trial: &TrialLine) -> String {
     format!("{}-{}", config.sweep, trial.index)
 }
 
-/// The log then explains what a library does in a trial and not elsewhere. A value with a part of the job's own may be
-/// secret.
+/// Logs the variables for libraries, to explain how they behave in a trial. Values that include the job's own value may
+/// be secret and are left out.
 fn announce_libraries(variables: &Variables, inherited: &dyn Fn(&str) -> Option<String>) {
     let is_of_library = |name: &str| OF_LIBRARIES.iter().any(|library| name.starts_with(library));
     let word = |(name, value): &(String, String)| match inherited(name) {

@@ -1,8 +1,8 @@
-//! What the training command may not do: gain privileges, use capabilities, be another user.
+//! Drops the training command's rights to gain privileges, to use capabilities and to be another user.
 //!
-//! The runner itself may need a privileged container, to mount the workspace; the command never
-//! does. Runs in the child between fork and exec, where it has one thread, so that what the
-//! kernel keeps per thread is the process's.
+//! The runner itself may need a privileged container to mount the workspace; the command never does. This code runs in
+//! the child between fork and exec. The child has one thread, so the kernel's settings of the thread hold for the whole
+//! process.
 
 use std::io;
 
@@ -14,22 +14,21 @@ use rustix::thread::{
 
 use crate::user::User;
 
-/// Gives up, for good, everything that the command does not need; becomes `user` where one is
-/// given, which only root can.
+/// Permanently drops everything that the command does not need. Becomes `user` if one is given, which needs root.
 pub(crate) fn drop(user: Option<&User>) -> io::Result<()> {
-    // First of all: from here on no program file can give anything back, not even to root.
+    // This comes first: after it no program file can give a privilege back, not even to root.
     set_no_new_privs(true)?;
     for bit in 0..u64::BITS {
         match remove_capability_from_bounding_set(CapabilitySet::from_bits_retain(1 << bit)) {
             // The kernel has no more capabilities.
             Err(Errno::INVAL) => break,
-            // Without CAP_SETPCAP the set stays; without new privileges nothing comes of it.
+            // Without CAP_SETPCAP the set stays, but it has no effect without new privileges.
             Ok(()) | Err(Errno::PERM) => {}
             Err(errno) => return Err(errno.into()),
         }
     }
     if let Some(user) = user {
-        // In this order: each step needs the capabilities that the last one takes away.
+        // The order matters: each step needs capabilities that the last one removes.
         set_thread_groups(&user.groups)?;
         set_thread_res_gid(user.gid, user.gid, user.gid)?;
         set_thread_res_uid(user.uid, user.uid, user.uid)?;

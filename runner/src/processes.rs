@@ -1,7 +1,7 @@
-//! What `/proc` says about the processes below the runner (proc(5)).
+//! Reads the processes below the runner from `/proc` (proc(5)).
 //!
-//! A process chooses its own name and command line, so neither has to be UTF-8. The kernel cuts names at 15 bytes besides,
-//! which may be within a letter.
+//! A process chooses its own name and command line, so neither has to be UTF-8. The kernel also cuts names at 15 bytes,
+//! possibly within a letter.
 #![expect(clippy::disallowed_methods, reason = "/proc is the kernel's")]
 
 use std::collections::BTreeSet;
@@ -12,8 +12,8 @@ use spotsweep_attempt::{Id, Process, Work, below, python_launcher};
 
 use crate::kernel;
 
-/// The function of the kernel in which a process sleeps that waits for the end of a child: wait4(2) and waitid(2). A
-/// `futex_do_wait` is another one.
+/// The kernel function in which a process sleeps that waits for the end of a child: wait4(2) and waitid(2).
+/// `futex_do_wait` is a different function.
 const WAITS: &str = "do_wait";
 /// Numbers of wait4(2) and waitid(2), for kernels that do not name the function.
 const WAIT_CALLS: [&str; 2] = if cfg!(target_arch = "aarch64") { ["260", "95"] } else { ["61", "247"] };
@@ -28,7 +28,7 @@ pub(crate) fn all() -> Vec<Process> {
     entries.flatten().filter_map(|entry| read(entry.file_name().to_str()?.parse().ok()?)).collect()
 }
 
-/// Which process has this number now.
+/// The process that has this number now.
 pub(crate) fn id(pid: i32) -> Option<Id> {
     Stat::parse(&kernel::text(format!("/proc/{pid}/stat")).ok()?).map(|stat| stat.id)
 }
@@ -38,7 +38,8 @@ pub(crate) fn written_below(root: i32, processes: &[Process]) -> BTreeSet<PathBu
     below(root, processes).into_iter().chain([root]).flat_map(written_files).collect()
 }
 
-/// Whether `reader` has open what `writer` prints to, as `tee` and `tail -f` have. Their common output does not count.
+/// Whether `reader` has the file open that `writer` prints to, as `tee` and `tail -f` do. An output that both share
+/// does not count.
 pub(crate) fn reads(reader: &Process, writer: &Process) -> bool {
     let output = |process: &Process| [1, 2].map(|number| opened(process.id.pid, &number.to_string()));
     let own = output(reader);
@@ -87,16 +88,16 @@ fn read(pid: i32) -> Option<Process> {
     let own = executable.file_name().and_then(|name| name.to_str()).map_or(stat.name, str::to_owned);
     let command = (executable, file("cmdline").unwrap_or_default());
     let program = python_launcher(&command.1).unwrap_or(own);
-    // A signal that is blocked and ignored has no taker.
+    // A signal that is both blocked and ignored is not handled.
     let (caught, ignored) = (mask("SigCgt:"), mask("SigIgn:"));
     let handled = caught | (mask("SigBlk:") & !ignored);
-    // Of the main thread: what is counted for the whole process includes children that have ended (wait_task_zombie).
+    // The work of the main thread. The counts of the whole process include children that have ended (wait_task_zombie).
     let work = Work::parse(stat.ticks, &file(&format!("task/{pid}/io")).unwrap_or_default());
     let (id, parent) = (stat.id, stat.parent);
     Some(Process { id, parent, handled, caught, ignored, waits, waits_for, program, command, work })
 }
 
-/// The one child that a sleeping process waits for, by its system call and the arguments (`/proc/PID/syscall`).
+/// The one child that a sleeping process waits for, from its system call and the arguments (`/proc/PID/syscall`).
 fn waited_for(call: &str) -> Option<i32> {
     let mut words = call.split(' ');
     let call = words.next()?;
@@ -109,7 +110,7 @@ fn waited_for(call: &str) -> Option<i32> {
     i32::try_from(pid).ok().filter(|pid| *pid > 0)
 }
 
-/// `pid (name) state parent …`; the name may hold anything, parentheses too.
+/// A line `pid (name) state parent …`. The name may contain anything, parentheses too.
 struct Stat {
     id: Id,
     name: String,
@@ -118,9 +119,9 @@ struct Stat {
     ticks: u64,
 }
 
-/// The places of the CPU time among the fields that follow the name: in programs, and in the kernel for them.
+/// The indexes of the CPU times among the fields that follow the name: in user mode, and in the kernel.
 const TICKS: std::ops::Range<usize> = 11..13;
-/// The start time's place among the fields that follow the name.
+/// The index of the start time among the fields that follow the name.
 const STARTED: usize = 19;
 
 impl Stat {

@@ -13,7 +13,7 @@ struct Line {
     step: Option<f64>,
 }
 
-/// Whether the `record` of metrics has a step since `started` that is larger than every one before.
+/// Whether the `record` of metrics has a step since `started` that is larger than every step before.
 pub(crate) fn has_new_step(record: impl Read, started: SystemTime) -> io::Result<bool> {
     let started = started.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs_f64();
     let (mut before, mut since) = (f64::NEG_INFINITY, f64::NEG_INFINITY);

@@ -1,4 +1,4 @@
-//! What is read of processes, real ones and texts of `/proc`.
+//! Reading processes: real ones, and texts of `/proc`.
 #![allow(clippy::unwrap_used)]
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -41,7 +41,7 @@ fn the_child_that_is_waited_for_is_read() {
 #[test]
 fn a_process_is_seen_though_its_name_is_no_text() {
     let folder = tempfile::tempdir().unwrap();
-    // Half a letter at the end, as where the kernel cuts a name, and no letter at all.
+    // Half a letter at the end, as when the kernel cuts a name, and bytes that are no letters.
     for (name, argument) in [(b"abcdefghijklmn\xc3\xa9".as_slice(), b"60".as_slice()), (b"\xff\xfeevil", b"60.0")] {
         let program = folder.path().join(OsStr::from_bytes(name));
         std::os::unix::fs::symlink("/bin/sleep", &program).unwrap();
