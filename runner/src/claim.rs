@@ -166,7 +166,7 @@ impl Claims {
         self.answer(self.call(self.next_report(latest, seal, stalled_seconds)).await?)
     }
 
-    /// Like `report`, with retries for the configured patience: a silent training sends no later report.
+    /// Like `report`, with retries for the configured patience: if the training is silent, no later report follows.
     pub(crate) async fn report_patiently(
         &self,
         latest: Latest,
