@@ -1,8 +1,8 @@
 //! The GPUs that the command may use: those that ECS has assigned to the container.
 //!
-//! `trial-claim` asks ECS for them. `NVIDIA_VISIBLE_DEVICES` names them, by UUID, only where NVIDIA's runtime has its mode
-//! `legacy`: on today's images it is `void` (fact 57). A privileged container, as one that mounts needs to be, has the
-//! device files of all GPUs of its instance (fact 45, <https://github.com/NVIDIA/nvidia-docker/issues/764>).
+//! `trial-claim` asks ECS for them. `NVIDIA_VISIBLE_DEVICES` has their UUIDs only if NVIDIA's runtime is in mode
+//! `legacy`; on today's images it is `void` (fact 57). A privileged container, which is needed to mount, has the device
+//! files of all GPUs of its instance (fact 45, <https://github.com/NVIDIA/nvidia-docker/issues/764>).
 #![expect(
     clippy::disallowed_methods,
     reason = "/proc and /dev are the host's: a training has no capability to change them"
@@ -20,53 +20,53 @@ use crate::log::say;
 /// The driver's own list: a folder per GPU, by PCI address, with a file `information`
 /// (<https://github.com/NVIDIA/open-gpu-kernel-modules/blob/main/kernel-open/nvidia/nv-procfs.c>).
 const LIST: &str = "proc/driver/nvidia/gpus";
-/// Where NVIDIA's runtime leaves its word.
+/// The variable that NVIDIA's runtime sets.
 const GIVEN: &str = "NVIDIA_VISIBLE_DEVICES";
-/// What it says in a container whose GPUs it has chosen by other means than this variable.
+/// Its value if the runtime has chosen the container's GPUs by other means than this variable.
 const CHOSEN: &str = "void";
-/// What an image or a job has there to get all GPUs.
+/// Its value if an image or a job requests all GPUs.
 const ALL: &str = "all";
 
 /// Reads a variable of the runner's own environment.
 type Inherited<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// What is known of the trial's GPUs.
+/// The trial's GPUs, as far as they are known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Gpus {
-    /// Their UUIDs; absent where it is not known which they are.
+    /// Their UUIDs; absent if they are not known.
     own: Option<Vec<String>>,
-    /// `NVIDIA_VISIBLE_DEVICES`; empty where it is not set.
+    /// `NVIDIA_VISIBLE_DEVICES`; empty if it is not set.
     given: String,
 }
 
 impl Gpus {
-    /// By the environment, or by what ECS has `assigned`.
+    /// Takes the UUIDs from the environment, or else those that ECS has `assigned`.
     pub(crate) fn find(inherited: Inherited<'_>, assigned: Option<Vec<String>>) -> Self {
         let given = inherited(GIVEN).unwrap_or_default();
         Self { own: named(&given).or(assigned), given }
     }
 
-    /// Their UUIDs; absent where all that there are may be used.
+    /// Their UUIDs; absent if the trial may use all GPUs.
     pub(crate) fn own(&self) -> Option<&[String]> {
         self.own.as_deref()
     }
 
-    /// Whether the container was given GPUs, as far as is known.
+    /// Whether the container has GPUs, as far as is known.
     pub(crate) fn are_given(&self) -> bool {
         let by_runtime = || [CHOSEN, ALL].contains(&self.given.as_str());
         self.own.as_ref().map_or_else(by_runtime, |own| !own.is_empty())
     }
 
-    /// `CUDA_VISIBLE_DEVICES` where the job does not set it: without it, all trials of an instance use its first GPU.
+    /// `CUDA_VISIBLE_DEVICES`, unless the job sets it. Without it, all trials of an instance use its first GPU.
     pub(crate) fn variable(&self, inherited: Inherited<'_>) -> Option<(String, String)> {
         let own = self.own.as_ref()?.join(",");
         inherited("CUDA_VISIBLE_DEVICES").is_none().then(|| ("CUDA_VISIBLE_DEVICES".to_owned(), own))
     }
 
-    /// The device files of GPUs that are other trials', in `/dev` and where the job mounts the host's.
+    /// The device files of other trials' GPUs, in `/dev` and where the job mounts the host's.
     ///
     /// # Errors
-    /// Where nothing says which of them are this trial's: it would train on another trial's GPU.
+    /// If it is not known which GPUs are this trial's: it would train on another trial's GPU.
     pub(crate) fn of_others(&self, config: &Config) -> Result<Vec<PathBuf>, Failure> {
         let present = present(config);
         let minors = minors(&config.root.join(LIST));
@@ -77,18 +77,18 @@ impl Gpus {
         Ok(others)
     }
 
-    /// Those of `present` that belong to no GPU of the trial's, or why that cannot be known.
+    /// The files of `present` that belong to no GPU of this trial, or why they are not known.
     fn choose(&self, present: &[PathBuf], minors: &BTreeMap<String, u32>) -> Result<Vec<PathBuf>, String> {
         let numbers: BTreeSet<u32> = present.iter().filter_map(|path| number(path)).collect();
         let count = numbers.len();
         let own = match &self.own {
-            // Only one trial can have it.
+            // Only one trial can use a single GPU.
             None if count <= 1 => return Ok(Vec::new()),
             None => return Err(self.unknown(count, "ECS does not say which GPUs it has assigned to this container")),
             Some(own) if own.is_empty() && count > 0 && self.given == CHOSEN => {
                 return Err(self.unknown(count, "ECS says that it has assigned no GPU to this container"));
             }
-            // Where the container has no other device files, nothing has to be known about them.
+            // The container has no device files of other trials, so there is nothing to hide.
             Some(own) if count <= own.len() => return Ok(Vec::new()),
             Some(own) => own,
         };
@@ -109,7 +109,7 @@ impl Gpus {
     }
 }
 
-/// Whether ECS has to be asked which GPUs are the trial's.
+/// Whether `trial-claim` has to ask ECS for the trial's GPUs.
 pub(crate) fn are_to_be_asked_for(config: &Config, inherited: Inherited<'_>) -> bool {
     named(&inherited(GIVEN).unwrap_or_default()).is_none() && !present(config).is_empty()
 }
@@ -131,7 +131,8 @@ pub(crate) fn device_files(folder: &Path) -> Vec<PathBuf> {
     entries.filter(|path| number(path).is_some()).collect()
 }
 
-/// `3` for `/dev/nvidia3`: the device's minor number. `nvidiactl` and `nvidia-uvm` serve all GPUs.
+/// The device's minor number, such as `3` for `/dev/nvidia3`. `nvidiactl` and `nvidia-uvm` have none: they serve all
+/// GPUs.
 fn number(path: &Path) -> Option<u32> {
     path.file_name()?.to_str()?.strip_prefix("nvidia")?.parse().ok()
 }
@@ -142,7 +143,7 @@ fn minors(list: &Path) -> BTreeMap<String, u32> {
     folders.filter_map(|folder| described(&kernel::text(folder.path().join("information")).ok()?)).collect()
 }
 
-/// Lines such as `GPU UUID: GPU-5a2c…` and `Device Minor: 0`, with tabs before the values.
+/// Reads lines such as `GPU UUID: GPU-5a2c…` and `Device Minor: 0`, with tabs before the values.
 fn described(text: &str) -> Option<(String, u32)> {
     let field = |name: &str| {
         let mut fields = text.lines().filter_map(|line| line.split_once(':'));
@@ -194,17 +195,17 @@ mod tests {
         let minors = BTreeMap::from([("GPU-a".to_owned(), 0), ("GPU-b".to_owned(), 1), ("GPU-c".to_owned(), 12)]);
         let files = |names: &[&str]| names.iter().map(|name| Path::new("/dev").join(name)).collect::<Vec<_>>();
         let all: &[&str] = &["nvidia0", "nvidia1", "nvidia12"];
-        // Device files, the trial's GPUs, NVIDIA_VISIBLE_DEVICES, and the files of others; an error is what it names.
+        // Device files, the trial's GPUs, NVIDIA_VISIBLE_DEVICES, and the files of other trials or a part of the error.
         type Case<'a> = (&'a [&'a str], Option<&'a [&'a str]>, &'a str, Result<&'a [&'a str], &'a str>);
         let cases: [Case<'_>; 12] = [
             (all, Some(&["GPU-b"]), "void", Ok(&["nvidia0", "nvidia12"])),
             (all, Some(&["GPU-c", "GPU-a"]), "GPU-c,GPU-a", Ok(&["nvidia1"])),
             (all, Some(&["GPU-a", "GPU-b", "GPU-c"]), "void", Ok(&[])),
             (all, Some(&["GPU-x"]), "void", Err("the driver does not list GPU-x")),
-            // As a container without privileges has it: its own alone.
+            // A container without privileges has only its own device file.
             (&["nvidia1"], Some(&["GPU-x"]), "void", Ok(&[])),
             (&[], Some(&["GPU-x"]), "void", Ok(&[])),
-            // The trial asks for none; the image or NVIDIA's runtime would give it all.
+            // The trial asks for no GPU, but the image or NVIDIA's runtime would give it all.
             (all, Some(&[]), "all", Ok(all)),
             (all, Some(&[]), "void", Err("it has assigned no GPU")),
             (all, None, "void", Err("the instance shows 3 GPUs")),
