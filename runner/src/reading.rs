@@ -6,8 +6,8 @@
 //! and asks them for files by name. They have at most the training's rights, and their own limits. If a process ends or
 //! is silent for too long, only what it was reading is lost, and another process replaces it.
 //!
-//! A thread with a caught panic is not enough. Only a process can be given a limit of memory, be ended while it
-//! computes, and be certain to have closed its files on a volume.
+//! A thread with a caught panic is not enough. Only a process can have a memory limit, be ended while it computes, and
+//! close its files on a volume for certain.
 
 mod asked;
 mod formats;
@@ -63,8 +63,7 @@ enum Request {
     Lines(usize, Vec<String>),
     /// Asks for what is new in the files.
     Look(Read),
-    /// Asks whether a file is complete. The first path is of a folder that only the runner can change; the second is
-    /// below it.
+    /// Asks whether a file is complete. Only the runner can change the first path; the second is below it.
     Completeness(PathBuf, PathBuf),
     /// Asks whether a file may have bytes of two versions; the paths are as above.
     MayMix(PathBuf, PathBuf),
@@ -74,8 +73,7 @@ enum Request {
 #[derive(Debug, Serialize, Deserialize)]
 enum Answer {
     Logged(Logged),
-    /// Names in a sentence what the process does not search for metrics. `is_other`: it is of a kind that is never
-    /// read.
+    /// What is not searched for metrics, as a sentence. If `is_other`, it is of a kind that is never read.
     Unread {
         what: String,
         is_other: bool,

@@ -36,11 +36,9 @@ use crate::workplace::Workplace;
 const IN_FLIGHT: usize = 1024;
 /// How often the runner looks at the metrics file.
 const METRICS_FILE_POLL: Duration = Duration::from_millis(500);
-/// How many pieces of the metrics file are read at one look, so that a training that writes faster does not keep the
-/// runner busy.
+/// Pieces of the metrics file read at one look, so that a training that writes faster does not keep the runner busy.
 const PIECES_AT_ONCE: u32 = 32;
-/// How long the runner waits for the end of the output, because a process that left the command's group may hold it
-/// open.
+/// The longest wait for the output's end: a process that left the command's group may hold it open.
 const DRAIN_LIMIT: Duration = Duration::from_secs(5);
 /// The readers may be slow if other trainings keep the instance busy, and a result without its last value is wrong.
 /// What is left to read is limited, because the command has ended.

@@ -42,8 +42,7 @@ pub(crate) struct Rungs {
 }
 
 impl Rungs {
-    /// Goes on from the values that are older than `until`, in seconds since 1970; if `until` is `None`, from the
-    /// beginning.
+    /// Goes on from the values older than `until`, in seconds since 1970; for `None`, from the beginning.
     pub(crate) fn go_on(plan: RungPlan, own: OwnFiles, until: Option<f64>) -> io::Result<Self> {
         let mut rungs = Self {
             plan,
@@ -176,8 +175,7 @@ mod tests {
             let mut first = start(None);
             log(&mut first, 1..=5, 0.0);
             assert_eq!(steps(&first), [(3, 0.3)], "no rung at 6 yet");
-            // The second attempt goes on from a checkpoint of epoch 4 and repeats epoch 5; the third from one of epoch
-            // 7.
+            // The second attempt starts from epoch 4 and repeats epoch 5; the third starts from epoch 7.
             let mut second = start(Some(4.5));
             log(&mut second, 5..=8, 100.0);
             assert_eq!(steps(&second), [(3, 0.3), (6, 0.6)]);

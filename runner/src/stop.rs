@@ -41,8 +41,7 @@ pub(crate) fn announce(stop: &Stop, config: &Config) {
     }
 }
 
-/// Whether the command's processes have to dump their stacks first. They do not if the signal for that is also the stop
-/// signal.
+/// Whether the command's processes dump their stacks first: not if the signal for that is the stop signal.
 pub(crate) fn wants_stacks(stop: &Stop) -> bool {
     matches!(stop.cause, Cause::Stalled { .. }) && stop.signal != stack_dump::SIGNAL
 }

@@ -111,8 +111,8 @@ impl Attempt<'_> {
         Ok(Trained { ended, started, seconds, recorded, place, goes_on_with_run, sealer, sealed, uploading, outputs })
     }
 
-    /// The command has failed by itself. That ends the trial, unless it has failed on the checkpoint that it was given,
-    /// or because of the run that MLflow should go on with.
+    /// The command has failed by itself. That ends the trial, unless the cause is the checkpoint it was given, or the
+    /// run that MLflow should go on with.
     pub(crate) fn judge(&mut self) -> Event {
         let Some(trained) = &mut self.trained else { return Event::Failed { is_left: false } };
         if trained.is_without_its_run() {

@@ -35,9 +35,9 @@ impl User {
         file.is_readable_by(self.uid.as_raw(), &groups)
     }
 
-    /// Finds the user by `name`, `uid`, or either with `:group`, in the image's own `passwd` and `group`, because a
-    /// static binary cannot ask a name service. As in Docker, a uid without an entry belongs to group 0, and a named
-    /// group replaces all others.
+    /// Finds `name`, `uid`, or either with `:group`, in the image's own `passwd` and `group`. A static binary cannot
+    /// ask a name service. As in Docker, a uid without an entry belongs to group 0, and a named group replaces all
+    /// others.
     pub(crate) fn find(text: &str, passwd: &str, group: &str) -> Result<Self, String> {
         let (user, named_group) = text.split_once(':').map_or((text, None), |(user, group)| (user, Some(group)));
         let account = entries(passwd).find(|fields| fields.first() == Some(&user) || fields.get(2) == Some(&user));

@@ -90,15 +90,13 @@ fn with_point(number: &str) -> String {
     format!("{mantissa}{point}e{sign}{exponent}")
 }
 
-/// Quotes a text as in JSON, which YAML reads too (YAML 1.1, section 5.6). Characters that only JSON permits unescaped
-/// are escaped.
+/// Quotes a text as JSON does, which YAML reads (YAML 1.1, section 5.6), and escapes what only JSON leaves as it is.
 fn quoted(text: &str) -> String {
     let json = Value::from(text).to_string();
     json.chars().map(|c| if is_plain(c) { c.to_string() } else { escaped(c) }).collect()
 }
 
-/// Whether PyYAML's reader accepts a character (`Reader.NON_PRINTABLE`), and it is not a line break, which the reader
-/// would fold.
+/// Whether PyYAML's reader accepts a character (`Reader.NON_PRINTABLE`) and does not fold it as a line break.
 fn is_plain(c: char) -> bool {
     matches!(c, ' '..='~' | '\u{a0}'..='\u{2027}' | '\u{202a}'..='\u{d7ff}' | '\u{e000}'..='\u{fefe}'
         | '\u{ff00}'..='\u{fffd}' | '\u{10000}'..)

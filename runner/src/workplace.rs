@@ -27,12 +27,11 @@ const TRAININGS: &str = "training";
 const METRICS: &str = "metrics";
 const FINISHED: &str = "finished";
 const HOME: &str = "home";
-/// The variable that says where Hugging Face's Trainer writes event files (transformers 5.24, `integration_utils.py`),
-/// so that they are collected.
+/// The variable for the folder of Trainer's event files (transformers 5.24, `integration_utils.py`); they are
+/// collected.
 const TENSORBOARD: &str = "TENSORBOARD_LOGGING_DIR";
-/// The folders in the working folder where libraries log by default: PyTorch's SummaryWriter, Lightning, Hydra,
-/// Detectron2, MMEngine, and what quick starts choose. The whole working folder is not searched, because it may have
-/// datasets.
+/// Default log folders of libraries in the working folder: PyTorch's SummaryWriter, Lightning, Hydra, Detectron2,
+/// MMEngine, and what quick starts choose. The rest is not searched, because it may have datasets.
 const LOGS_OF_LIBRARIES: [&str; 8] =
     ["runs", "lightning_logs", "tb_logs", "logs", "output", "outputs", "results", "work_dirs"];
 const PARAMETERS: &str = "parameters.json";

@@ -11,7 +11,7 @@ use crate::kernel;
 const BASELINE: f64 = 125.0 * 1024.0 * 1024.0;
 /// The time between two measurements of the speed.
 const WINDOW: Duration = Duration::from_secs(1);
-/// With this many bytes under way, the kernel writes as fast as it can. A few pages of a log do not show the speed.
+/// With this many bytes under way, the kernel writes at full speed. A few pages of a log do not show the speed.
 const BUSY: u64 = 4 * 1024 * 1024;
 
 /// The kernel's counters, in bytes, for all volumes of the machine.
@@ -55,8 +55,8 @@ impl Writeback {
         Self { speed: BASELINE, since: None }
     }
 
-    /// The time that it takes to write out all of `counters`, at the speed of the last window in which the kernel wrote
-    /// as fast as it can. `at` is a time that increases from look to look.
+    /// The time to write out all of `counters`, at the speed of the last window in which the kernel wrote at full
+    /// speed. `at` is a time that increases from look to look.
     pub(crate) fn time(&mut self, at: Duration, counters: Counters) -> Duration {
         match self.since {
             Some((since, _)) if at.saturating_sub(since) < WINDOW => {}

@@ -14,11 +14,9 @@ use crate::log::say;
 use crate::unread::Unread;
 use crate::user::User;
 
-/// Batches of lines that wait, together some megabytes. If more come, the training has to wait before it can write
-/// more.
+/// Batches of lines that wait, together some megabytes. If there are more, the training has to wait.
 const IN_FLIGHT: usize = 32;
-/// How many processes are started. A process that ends has met a bug of this program, which the next line may meet
-/// again.
+/// How many processes are started. A bug of this program ends a process, and the next line may cause it again.
 const MOST_STARTS: u32 = 8;
 
 /// Takes the lines of one stream.

@@ -55,7 +55,7 @@ impl LogFiles {
     ///
     /// # Errors
     ///
-    /// If the answer cannot be sent.
+    /// Sending an answer has failed.
     pub(super) fn look(&mut self, when: Read, tell: &mut Tell<'_>) -> io::Result<()> {
         let mut held = Vec::new();
         for (base, name) in self.roots.clone() {
@@ -138,8 +138,7 @@ impl LogFiles {
         if when == Read::During && followed.stamp == stamp {
             return Ok(());
         }
-        // Values that an attempt before has logged and not recorded come first: later they would be newer than this
-        // attempt's.
+        // Values that an earlier attempt has not recorded come first: later they would be newer than this attempt's.
         followed.stamp = if when == Read::Before { (0, 0, 0) } else { stamp };
         let origin = origin(&whole);
         while let Ok(found) = followed.log.read(&file, when, &mut self.shared) {
@@ -156,8 +155,7 @@ impl LogFiles {
     }
 }
 
-/// A key that orders files by the numbers in their paths: the values of `version_10` are newer than those of
-/// `version_9`.
+/// A key that orders files by the numbers in their paths: `version_10` is newer than `version_9`.
 fn by_numbers(path: &Path) -> Vec<(u64, String)> {
     let path = path.to_string_lossy();
     let number = |digits: &str| if digits.is_empty() { 0 } else { digits.parse().unwrap_or(u64::MAX) };
@@ -180,8 +178,7 @@ fn reading(path: &Path) -> Answer {
     Answer::Reading(path.to_string_lossy().into_owned())
 }
 
-/// Sends values in the order of their times, because two attempts may have written to separate files. The last value of
-/// a metric is then the newest.
+/// Sends values in the order of their times, because two attempts may have written to separate files.
 fn flush(held: &mut Vec<Logged>, tell: &mut Tell<'_>) -> io::Result<()> {
     held.sort_by(|one, other| one.time.unwrap_or(f64::MAX).total_cmp(&other.time.unwrap_or(f64::MAX)));
     held.drain(..).try_for_each(|logged| tell(Answer::Logged(logged)))

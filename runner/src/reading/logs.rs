@@ -48,8 +48,7 @@ pub(crate) struct Logs {
 
 impl Logs {
     /// Makes a follower for files below `roots`, before the training starts at `started` as `user`. Existing values are
-    /// not this attempt's. But values that an attempt before has logged after the last line of its record were not
-    /// recorded.
+    /// not this attempt's, but those logged after the record's last line were not recorded.
     pub(crate) async fn at_start(
         (roots, user): (Vec<(PathBuf, PathBuf)>, Option<User>),
         named: Option<String>,

@@ -26,8 +26,8 @@ struct Upload {
     id: String,
 }
 
-/// Uploads the file and returns S3's entity tag of it. On failure the upload is aborted, because parts that S3 holds
-/// cost money.
+/// Uploads the file and returns S3's entity tag of it. On failure it aborts the upload, because stored parts cost
+/// money.
 pub(super) async fn put(
     s3: &Client,
     bucket: &str,

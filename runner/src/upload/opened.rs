@@ -10,8 +10,8 @@ use spotsweep_beneath::Status;
 use super::scan::{Found, Stamp};
 use crate::storage::Storage;
 
-/// The file stays open until all of it is uploaded. So if another file is put in its place meanwhile, the uploaded
-/// bytes are still those of the file that was found.
+/// Stays open until all of it is uploaded. So the bytes are those of the file that was found, even if another one
+/// replaces it.
 #[derive(Debug)]
 pub(super) struct Opened {
     file: File,

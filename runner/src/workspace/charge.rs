@@ -23,7 +23,7 @@ const OWNER_WRITES: u32 = 0o200;
 const GROUP_WRITES: u32 = 0o020;
 /// The mode of the runner's own folder.
 const OWN_MODE: u32 = 0o755;
-/// How many folders may have been put aside before.
+/// How many folders may have been renamed before.
 const MOST_ASIDE: u32 = 1000;
 
 /// Protects the runner's own files on the workspace at `point`, and makes its folder.

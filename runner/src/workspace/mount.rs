@@ -83,7 +83,7 @@ pub(super) async fn leave(device: &Path, point: &Path) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Waits until no mount namespace has the device mounted. A mounted device cannot be opened exclusively (open(2),
+/// Waits until no mount namespace has the device mounted. A mounted one cannot be opened exclusively (open(2),
 /// `O_EXCL`).
 async fn until_free(device: &Path) -> io::Result<()> {
     for _ in 0..ROUNDS {

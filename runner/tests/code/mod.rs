@@ -127,8 +127,7 @@ async fn references_of_every_kind_are_found_and_wrong_ones_named() {
     assert!(outcome.stderr.contains("the image has no git: add it"), "{}", outcome.stderr);
 }
 
-/// What an attempt leaves in its checkout for the next one. Each entry tries to run a program that leaves a trace and
-/// hangs.
+/// What an attempt leaves in its checkout for the next one. Each tries to run a program that leaves a trace and hangs.
 const LEFT: [(&str, &str); 8] = [
     ("a hook", "cp $EVIL .git/hooks/post-checkout; cp $EVIL .git/hooks/reference-transaction"),
     ("a folder of hooks", "mkdir hooks; cp $EVIL hooks/post-checkout; git config core.hooksPath $PWD/hooks"),

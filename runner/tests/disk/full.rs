@@ -65,8 +65,7 @@ impl Bench {
         let path = |name: &str| self.world.path(name).to_str().unwrap().to_owned();
         let (sealed, full) = (path("signs/sealed"), path("signs/full"));
         let signs = [("FILLS", fills), ("SEALED", &sealed), ("FULL", &full)];
-        // The grace is short because the training has no handler. The time to stop is enough to close a full volume on
-        // a busy machine.
+        // A short grace, as there is no handler, and enough time to close a full volume on a busy machine.
         let times = [("SPOTSWEEP_GRACE_SECONDS", "5"), ("SPOTSWEEP_STOP_SECONDS", "240")];
         let variables = [&[("SPOTSWEEP_USER", "43210:43211")][..], &signs, &times].concat();
         let runner = self.world.spawn_contained(&variables, &["python3", &path("train.py")]);

@@ -91,8 +91,7 @@ async fn a_complete_checkpoint_is_the_start_after_a_lost_instance() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_handler_the_next_checkpoint_is_completed_within_the_notice() {
-    // The options make the runner wait for two seconds without a write, because on a busy machine a save may pause for
-    // one second.
+    // The runner then waits for two seconds of quiet, because on a busy machine a save may pause for one.
     let options: &[_] = &["--ready=2", "--hold=3"];
     check(HABITS.map(|habit| (habit, options, End::Notice(20), "3", &[] as &[_], 2))).await;
 }

@@ -100,8 +100,8 @@ impl Case {
     }
 }
 
-/// Prints a row: when, the newest checkpoint by its name and by the output, after which the last attempt started, what
-/// was quarantined, and how the attempts ended. Returns a failure with the logs.
+/// Prints a row: when, the newest checkpoint by name and by output, the start of the last attempt, the quarantine, the
+/// attempts' ends. Returns a failure with the logs.
 async fn run(python: &str, case: Case, when: When) -> Option<String> {
     let _place = PLACES.acquire().await.unwrap();
     let (world, start) = (trial().await, Instant::now());

@@ -146,8 +146,7 @@ async fn run(python: &str, script: Script, end: End) -> Option<String> {
         script.metric, figures["last"], figures["step"], last.code
     );
     eprintln!("{row}");
-    // The record may have values that came later than those of the newest step; the figures at the trial's end must
-    // not.
+    // Later values of earlier steps may be in the record, but not in the figures at the trial's end.
     let newest = steps.iter().map(|(_, step)| *step).fold(f64::NAN, f64::max);
     let is_newest = figures["step"].as_f64() == Some(newest);
     let is_right = is_whole

@@ -11,8 +11,8 @@ use crate::world::{Answer, Outcome, World, generous, granted, kind, well};
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/stalls/hang.py");
 const GRACE: (&str, &str) = ("SPOTSWEEP_GRACE_SECONDS", "5");
-/// A stall ends an attempt after this time, counted from the command's start: Python starts within a second only on
-/// idle cores.
+/// The time of a stall until it ends an attempt. It counts from the command's start: Python starts within a second only
+/// on idle cores.
 const END_SECONDS: u32 = 3;
 const END: (Option<u32>, Option<u32>) = (Some(END_SECONDS), Some(END_SECONDS));
 /// A stall is reported after a second.
@@ -54,8 +54,7 @@ fn stalls(world: &World, kind: &str) -> Vec<u64> {
     world.invocations(kind).iter().filter_map(|request| request["stalled_seconds"].as_u64()).collect()
 }
 
-/// Asserts that a request of this kind has the stalled seconds. If the answer to a report is late, the next report
-/// repeats them.
+/// A request of this kind has the stalled seconds. If the answer to a report is late, the next one repeats them.
 fn assert_stalled(world: &World, kind: &str) {
     let seconds = stalls(world, kind);
     assert!((1..=2).contains(&seconds.len()), "{kind}: {seconds:?}");

@@ -87,8 +87,7 @@ async fn a_training_saves_before_its_helper_ends() {
     trials.join_all().await;
 }
 
-/// The helper handles the signal, but does not get it while the training runs. The shell or the training has started
-/// it.
+/// A helper of a shell or of the training handles the signal, but does not get it while the training runs.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_helper_changes_nothing_for_a_training_without_a_handler() {
     let helper = format!("python3 {SCRIPTS}/helper.py $(mktemp -u) &");
