@@ -1,13 +1,13 @@
-//! Reads what a training wrote, in processes of their own.
+//! Reads what a training wrote, in separate processes.
 //!
-//! A training may write anything into a line, a file of metrics or a checkpoint. What reads that may panic, or take too
-//! much memory or time. The release profile ends a process at a panic, and the runner is process 1 of its container: no
-//! seal and no upload would follow. So the runner hands text to other processes of the same program, and asks them for
-//! files by name. They have the training's rights at most, and bounds of their own. One that ends, or is silent for too
-//! long, costs what it was reading, and another one takes its place.
+//! A training may write anything into a line, a file of metrics or a checkpoint. The code that reads it may panic, or
+//! take too much memory or time. The release profile ends a process at a panic. The runner is process 1 of its
+//! container, so there would be no seal and no upload. So the runner hands text to other processes of the same program,
+//! and asks them for files by name. They have at most the training's rights, and their own limits. If a process ends or
+//! is silent for too long, only what it was reading is lost, and another process replaces it.
 //!
-//! A process and not a thread with a caught panic: only a process can be given a bound of memory, be ended while it
-//! computes, and let go of a volume for certain.
+//! A thread with a caught panic is not enough. Only a process can have a memory limit, be ended while it computes, and
+//! close its files on a volume for certain.
 
 mod asked;
 mod formats;
@@ -37,48 +37,48 @@ pub(crate) use serve::{READ, serve};
 enum Task {
     /// Metrics in lines of text.
     Lines {
-        /// The metric that ranks the trials.
+        /// The name of the metric that ranks the trials.
         named: Option<String>,
         patterns: Vec<MetricPattern>,
     },
     /// Metrics in the files of libraries.
     Logs {
-        /// Folders whose paths only the runner can change, and paths below them.
+        /// Pairs of a folder whose path only the runner can change, and a path below it.
         roots: Vec<(PathBuf, PathBuf)>,
-        /// Seconds since 1970: what was logged before is recorded already.
+        /// Seconds since 1970: values logged before this time are recorded already.
         since: f64,
-        /// The metric that ranks the trials.
+        /// The name of the metric that ranks the trials.
         named: Option<String>,
-        /// Files that are not read, because the process before has ended over them.
+        /// Files that are not read, because an earlier process ended while it read them.
         skipped: BTreeSet<String>,
     },
-    /// Formats of checkpoints.
+    /// Whether checkpoints are complete by their formats.
     Formats,
 }
 
-/// What it is asked.
+/// A request to a reading process.
 #[derive(Debug, Serialize, Deserialize)]
 enum Request {
-    /// For the metrics in lines of one of several streams.
+    /// Asks for the metrics in lines of the stream with this number.
     Lines(usize, Vec<String>),
-    /// For what is new in the files.
+    /// Asks for what is new in the files.
     Look(Read),
-    /// Whether a file is complete, by a folder whose path only the runner can change and the path below it.
+    /// Asks whether a file is complete. Only the runner can change the first path; the second is below it.
     Completeness(PathBuf, PathBuf),
-    /// Whether a file may have bytes of two versions.
+    /// Asks whether a file may have bytes of two versions; the paths are as above.
     MayMix(PathBuf, PathBuf),
 }
 
-/// What it answers: any number of these, the last one `Done`.
+/// An answer of a reading process: a request gets any number of these, and the last one is `Done`.
 #[derive(Debug, Serialize, Deserialize)]
 enum Answer {
     Logged(Logged),
-    /// What it does not search for metrics: a sentence. Others are of a kind that is never read.
+    /// What is not searched for metrics, as a sentence. If `is_other`, it is of a kind that is never read.
     Unread {
         what: String,
         is_other: bool,
     },
-    /// It goes on, with this file or folder.
+    /// The process is now reading this file or folder.
     Reading(String),
     Completeness(Completeness),
     MayMix(bool),
@@ -89,7 +89,7 @@ enum Answer {
 /// The error of an operation on a file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Failed {
-    /// Whether no such file is there, or something else than a regular file.
+    /// Whether the file is missing, or is not a regular file.
     is_missing: bool,
     text: String,
 }

@@ -1,4 +1,4 @@
-//! Everything the command says while it runs: passed on, remembered, and turned into figures.
+//! Everything the command writes while it runs: it is passed on, kept, and turned into figures.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -32,51 +32,52 @@ use crate::unread::Unread;
 use crate::user::User;
 use crate::workplace::Workplace;
 
-/// Metrics on their way from the readers to the recorder.
+/// How many metrics may wait in the channel from the readers to the recorder.
 const IN_FLIGHT: usize = 1024;
-/// How often the metrics file is looked at.
+/// How often the runner looks at the metrics file.
 const METRICS_FILE_POLL: Duration = Duration::from_millis(500);
-/// Pieces of the metrics file read at one look: a training that writes faster does not keep the runner busy.
+/// Pieces of the metrics file read at one look, so that a training that writes faster does not keep the runner busy.
 const PIECES_AT_ONCE: u32 = 32;
-/// A process that left the command's group may hold its output open; it is waited for no longer.
+/// The longest wait for the output's end: a process that left the command's group may hold it open.
 const DRAIN_LIMIT: Duration = Duration::from_secs(5);
-/// The readers may be slow where other trainings keep the instance busy, and a last value that is not read is a wrong
-/// result. What is left to read is bounded, since the command has ended.
+/// The readers may be slow if other trainings keep the instance busy, and a result without its last value is wrong.
+/// What is left to read is limited, because the command has ended.
 const READ_LIMIT: Duration = Duration::from_secs(60);
 
 /// The running readers.
 pub(crate) struct Recording {
     tail: Arc<Mutex<Tail>>,
     pumps: [JoinHandle<()>; 2],
-    /// Of the file of metrics.
+    /// The reader of the metrics file.
     file: (JoinHandle<()>, oneshot::Sender<()>),
-    /// Of lines, and of the libraries' files; how to have the latter look for the last time; and how to end each.
+    /// The readers of lines and of the libraries' files, each with the flag that ends it. `stop_logs` makes the second
+    /// one look for the last time.
     readers: [(JoinHandle<()>, Arc<AtomicBool>); 2],
     unread: Unread,
     stop_logs: std::sync::mpsc::Sender<()>,
     recorder: JoinHandle<()>,
     figures: watch::Receiver<Figures>,
     rungs: watch::Receiver<Vec<Reached>>,
-    /// Bytes of output, and of the file of metrics, so far.
+    /// Bytes of output and of the metrics file so far.
     pub(crate) output_bytes: Arc<AtomicU64>,
 }
 
-/// What is left of the output when the command has ended.
+/// What the runner has of the output when the command has ended.
 pub(crate) struct Recorded {
-    /// The end of stdout and stderr together, after those of earlier attempts.
+    /// The end of stdout and stderr together, which follows the logs of earlier attempts.
     pub(crate) log: Vec<u8>,
-    /// How many bytes of it are of this attempt.
+    /// How many bytes of the log are of this attempt.
     own_bytes: usize,
-    /// The final figures.
+    /// The final figures of the trial.
     pub(crate) figures: Figures,
     /// All rungs that the trial has reached.
     pub(crate) rungs: Vec<Reached>,
-    /// What was not searched for metrics.
+    /// What the readers have not searched for metrics.
     pub(crate) unread: Vec<String>,
 }
 
 impl Recorded {
-    /// What this attempt has written: an error of an earlier one is none of it.
+    /// What this attempt has written, without the logs (and errors) of earlier attempts.
     pub(crate) fn own_log(&self) -> &[u8] {
         &self.log[self.log.len().saturating_sub(self.own_bytes)..]
     }
@@ -86,14 +87,14 @@ impl Recorded {
         error_in(self.own_log())
     }
 
-    /// As the last report has it.
+    /// The figures and rungs as the last report sends them.
     pub(crate) fn latest(&self) -> Latest {
         Latest { metrics: self.figures.metrics(), rungs: self.rungs.clone() }
     }
 }
 
 impl Recording {
-    /// Starts reading; the figures can be followed from now on.
+    /// Starts reading; from now on the figures can be followed.
     pub(crate) fn start(
         (stdout, stderr): (ChildStdout, ChildStderr),
         place: &Workplace,
@@ -140,7 +141,7 @@ impl Recording {
             readers: [(reading, given_up), logs],
             unread,
             stop_logs,
-            // What is found is written to the volume, which may take its time.
+            // Writing the values to the volume may block.
             recorder: spawn_blocking(move || recorder.run(received)),
             figures,
             rungs: reached,
@@ -148,12 +149,12 @@ impl Recording {
         })
     }
 
-    /// The figures and the rungs, which can be followed.
+    /// The figures and the rungs, to be followed.
     pub(crate) fn published(&self) -> (watch::Receiver<Figures>, watch::Receiver<Vec<Reached>>) {
         (self.figures.clone(), self.rungs.clone())
     }
 
-    /// Reads what is left, after the command's end. Of the time until the `deadline`, most is for the seal.
+    /// Reads what is left after the command's end. Most of the time until the `deadline` is kept for the seal.
     pub(crate) async fn finish(self, deadline: Option<Instant>) -> Recorded {
         let left = deadline.map_or(Duration::MAX, |deadline| deadline.saturating_duration_since(Instant::now()));
         let limit = DRAIN_LIMIT.min(left / 4);
@@ -164,7 +165,7 @@ impl Recording {
             }
         }
         let (mut file, stop_file) = self.file;
-        // Each fails only where the other side has already ended.
+        // Each fails only if the other side has already ended.
         let _ = stop_file.send(());
         let _ = self.stop_logs.send(());
         if timeout(limit, &mut file).await.is_err() {
@@ -175,7 +176,8 @@ impl Recording {
         for (mut reader, given_up) in self.readers {
             if timeout_at(until, &mut reader).await.is_err() {
                 given_up.store(true, Ordering::Relaxed);
-                // Not before its end is the volume free.
+                // The second attempt goes on from a checkpoint of epoch 4 and repeats epoch 5; the third from one of
+                // epoch 7.
                 let _ = timeout(limit, reader).await;
             }
         }
@@ -190,21 +192,21 @@ impl Recording {
     }
 }
 
-/// The runner's own stdout or stderr, to be written without blocking and unbuffered.
+/// The runner's own stdout or stderr, for writes without blocking and without a buffer.
 fn own_stream(stream: impl AsFd) -> Result<tokio::fs::File, Failure> {
     let descriptor = stream.as_fd().try_clone_to_owned();
     let file = descriptor.map(File::from).map_err(|source| Failure::System("use its output", source))?;
     Ok(tokio::fs::File::from_std(file))
 }
 
-/// Turns what is found into figures, and writes down what counts.
+/// Turns values into figures, and records those that count.
 struct Recorder {
     record: File,
     record_bytes: u64,
     figures: watch::Sender<Figures>,
-    /// The metric that ranks the trials.
+    /// The name of the metric that ranks the trials.
     named: Option<String>,
-    /// Absent where trials are not compared.
+    /// Absent if trials are not compared.
     rungs: Option<(Rungs, watch::Sender<Vec<Reached>>)>,
     complained: BTreeSet<&'static str>,
 }
@@ -266,14 +268,14 @@ impl Recorder {
         match self.record.write_all(text.as_bytes()) {
             Ok(()) => self.record_bytes += text.len() as u64,
             Err(error) => {
-                // Half a line would make the next one unreadable. Fails where nothing can be written at all.
+                // Half a line would make the next one unreadable. Fails only if nothing can be written at all.
                 let _ = self.record.set_len(self.record_bytes);
                 self.complain("metrics.jsonl cannot be written; the figures go on", &error.to_string());
             }
         }
     }
 
-    /// Each complaint once: a training that diverged would repeat it with every step.
+    /// Logs each complaint once, because a training that diverged would repeat it with every step.
     fn complain(&mut self, complaint: &'static str, detail: &str) {
         if self.complained.insert(complaint) {
             say(&format!("{complaint} ({detail})"));

@@ -1,5 +1,5 @@
-//! Metric reports while the command runs. They never harm the training: a failed one is logged
-//! and made up for by the next; only a refused one means something.
+//! Metric reports while the command runs. They never harm the training: a failed report is logged, and the next one
+//! makes up for it. Only a refusal has an effect.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::claim::{Claims, Latest};
 use crate::log::say;
 
-/// What changes while the command runs.
+/// The values that change while the command runs.
 #[derive(Clone)]
 pub(crate) struct News {
     pub(crate) figures: watch::Receiver<Figures>,
@@ -22,12 +22,12 @@ pub(crate) struct News {
     pub(crate) rungs: watch::Receiver<Vec<Reached>>,
     /// Absent without a workspace.
     pub(crate) seal: Option<watch::Receiver<Option<Seal>>>,
-    /// The training's last sign of life, while it is stalled. The look that finds a change reports it.
+    /// The training's last sign of progress, while it is stalled. The look that finds a change reports it.
     pub(crate) last_sign: watch::Receiver<Option<Instant>>,
 }
 
 impl News {
-    /// Waits for something new, for so long at most; false where there will be nothing any more.
+    /// Waits at most `longest` for something new; false if nothing new can come any more.
     async fn changed_within(&mut self, longest: Duration) -> bool {
         timeout(longest, self.changed()).await.unwrap_or(true)
     }
@@ -50,7 +50,7 @@ impl News {
         (Latest { metrics: self.figures.borrow_and_update().metrics(), rungs }, seal, stalled_seconds)
     }
 
-    /// Waits until the trial reaches another rung: other trials are compared with it, and it may be stopped there.
+    /// Waits until the trial reaches another rung: the control plane then compares it with others, and may stop it.
     async fn reached_rung(&mut self) {
         if self.rungs.changed().await.is_err() {
             std::future::pending::<()>().await;
@@ -58,17 +58,17 @@ impl News {
     }
 }
 
-/// Pauses are no longer than this many of the shortest.
+/// The longest pause, as a multiple of the shortest.
 const LONGEST: u32 = 4;
 
-/// The pause after a report: a twentieth of the time that the attempt has taken, so that who watches a short training
-/// sees it move, and a long one does not cost the more.
+/// The pause after a report: a twentieth of the attempt's time so far. So the figures of a short training change often,
+/// and a long training does not cost more.
 fn pause(every: Duration, elapsed: Duration) -> Duration {
     (elapsed / 20).clamp(every, every.saturating_mul(LONGEST))
 }
 
-/// Reports again and again, without figures, while something else than the command takes its time. Says where the trial is
-/// another attempt's meanwhile; all else the answer to the last report of the attempt has too.
+/// Reports repeatedly, without figures, while `work` runs instead of the command. Sends an event if another attempt has
+/// claimed the trial meanwhile. Any other answer comes again with the attempt's last report.
 pub(crate) async fn during<T>(
     claims: &Claims,
     events: &mpsc::UnboundedSender<Event>,
@@ -78,7 +78,7 @@ pub(crate) async fn during<T>(
         loop {
             sleep(claims.report_within).await;
             match claims.report(Latest::default(), None, None).await {
-                // Sending fails only where the attempt is over.
+                // Sending fails only if the attempt is over.
                 Ok(Answer::Refused(reason)) => drop(events.send(Event::Fenced(reason))),
                 Ok(Answer::Accepted | Answer::Stop(_) | Answer::Unavailable(_) | Answer::Waiting { .. }) => {}
                 Err(error) => say(&format!("not reported that the runner works: {}", chain(&error))),
@@ -91,8 +91,8 @@ pub(crate) async fn during<T>(
     }
 }
 
-/// Reports changed figures and seals, at most once per `every` and less often later, but a rung at once. Where nothing
-/// changes, it reports that after the longest time that is allowed between two reports. Ends where the answer is that the
+/// Reports changed figures and seals, at first once per `every` and later less often, but a rung at once. If nothing
+/// changes, it reports that after the longest time allowed between two reports. Returns when the answer is that the
 /// attempt has to stop.
 pub(crate) async fn report(claims: &Claims, mut news: News, every: Duration, events: &mpsc::UnboundedSender<Event>) {
     let began = Instant::now();
@@ -100,7 +100,7 @@ pub(crate) async fn report(claims: &Claims, mut news: News, every: Duration, eve
         let (latest, seal, stalled_seconds) = news.take();
         match claims.report(latest, seal, stalled_seconds).await {
             Ok(Answer::Accepted | Answer::Unavailable(_) | Answer::Waiting { .. }) => {}
-            // Sending fails only where the attempt is over.
+            // Sending fails only if the attempt is over.
             Ok(Answer::Stop(why)) => {
                 let _ = events.send(Event::StoppedEarly(why));
                 return;

@@ -1,4 +1,4 @@
-//! Fetches the collected checkpoint of another trial, from which this one starts.
+//! Fetches the collected checkpoint of another trial, from which this trial starts.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -23,15 +23,15 @@ use crate::exit::{Cause, Failure};
 use crate::log::say;
 use crate::upload::{bare, time};
 
-/// Files on their way at the same time.
+/// How many files are fetched at the same time.
 const FILES_AT_ONCE: usize = 4;
-/// How often a file is fetched whose bytes do not all arrive, on top of the SDK's own retries.
+/// How often a file is fetched if its bytes do not all arrive, on top of the SDK's own retries.
 const ROUNDS: u32 = 3;
 const PAUSE: Duration = Duration::from_secs(1);
-/// A record of a hundred thousand files has half of that.
+/// The largest record, in bytes. A record of a hundred thousand files has half of that.
 const MOST_RECORD_BYTES: i64 = 64 << 20;
 
-/// Why the checkpoint is not there.
+/// Why the checkpoint cannot be put on the workspace.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RestoreError {
     #[error(
@@ -84,8 +84,8 @@ impl From<RestoreError> for Failure {
     }
 }
 
-/// Puts the checkpoint that is collected at `from` on the workspace at `point`, whole or not at all; nothing where it has
-/// been there before, as what the trial has saved since is newer. Its files are the `owner`'s.
+/// Puts the checkpoint that is collected at `from` on the workspace at `point`, whole or not at all. If it has been
+/// there before, nothing is done, because what the trial has saved since is newer. Its files belong to `owner`.
 pub(crate) async fn restore(
     s3: &Client,
     from: &Prefix,
@@ -135,14 +135,14 @@ pub(crate) async fn restore(
     Ok(())
 }
 
-/// Where files go.
+/// The folder that the files go to, and their owner.
 struct Place {
     folder: Folder,
     path: PathBuf,
     owner: Option<Owner>,
 }
 
-/// The record of what was collected.
+/// Reads the record of what was collected.
 async fn read(s3: &Client, from: &Prefix) -> Result<Collected, RestoreError> {
     let (bucket, key) = (from.bucket.clone(), format!("{}{COLLECTED}", from.prefix));
     let object = get(s3, &bucket, &key).await?;
@@ -170,7 +170,7 @@ async fn get(s3: &Client, bucket: &str, key: &str) -> Result<GetObjectOutput, Re
     got.map_err(|source| RestoreError::Get { bucket, key, source: Box::new(source) })
 }
 
-/// Fetches one file, again where its bytes do not all arrive.
+/// Fetches one file, and repeats that if its bytes do not all arrive.
 async fn fetch(s3: Client, from: Prefix, place: Arc<Place>, file: CollectedFile) -> Result<(), RestoreError> {
     let mut round = 1;
     loop {
@@ -210,7 +210,7 @@ async fn fetch_once(s3: &Client, from: &Prefix, place: &Place, file: &CollectedF
 }
 
 impl Place {
-    /// A new file, in its folders.
+    /// Makes a new file and the folders above it.
     fn create(&self, path: &Path) -> io::Result<File> {
         let folder = self.made(path.parent().unwrap_or(Path::new("")))?;
         let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
@@ -219,7 +219,7 @@ impl Place {
         Ok(file)
     }
 
-    /// A folder, with those on the way to it.
+    /// Makes a folder and the folders above it.
     fn made(&self, path: &Path) -> io::Result<Folder> {
         let mut folder = self.folder.folder(Path::new(""))?;
         for name in path {

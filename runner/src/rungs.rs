@@ -1,9 +1,9 @@
-//! Notes the sweep's metric at the rungs at which trials are compared.
+//! Records the sweep's metric at the rungs at which trials are compared.
 //!
 //! The count of values goes back with the training: what an interrupted attempt has logged after the checkpoint is
 //! logged again, and counts once. So each counted value is kept with its time, in the runner's own folder on the
-//! workspace. A later attempt keeps those that are older than the checkpoint it goes on from. Where that is not known,
-//! it counts from the beginning: a trial is then compared too late, never too early.
+//! workspace. A later attempt keeps the values that are older than the checkpoint from which it goes on. If that
+//! checkpoint is not known, it counts from the beginning: a trial is then compared too late, never too early.
 
 use std::io::{self, BufRead as _, BufReader, Read, Write as _};
 
@@ -13,10 +13,10 @@ use spotsweep_protocol::rungs::{Reached, Rung, RungPlan, Unit};
 
 use crate::own_files::OwnFiles;
 
-/// Values that are kept. A training that logs more often is compared late after an interruption.
+/// How many values are kept. A training that logs more often is compared late after an interruption.
 const MOST_KEPT: usize = 200_000;
 
-/// A value that counts, as it is kept.
+/// A value that counts, as it is written to the workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 struct Counted {
     /// Seconds since 1970.
@@ -26,7 +26,7 @@ struct Counted {
     source: Source,
 }
 
-/// The metric's series so far, and the rungs that it has reached.
+/// The metric's series so far, and the rungs that the trial has reached.
 #[derive(Debug)]
 pub(crate) struct Rungs {
     plan: RungPlan,
@@ -35,14 +35,14 @@ pub(crate) struct Rungs {
     best: f64,
     mean: f64,
     kept: usize,
-    /// The largest step of the values that an earlier attempt has logged: a value with no larger one is a repetition.
+    /// The largest step that an earlier attempt has logged: a value with this step or a smaller one is a repetition.
     before: f64,
     reached: Vec<Reached>,
     own: OwnFiles,
 }
 
 impl Rungs {
-    /// Goes on from the values that are older than `until`, in seconds since 1970; without it, from the beginning.
+    /// Goes on from the values older than `until`, in seconds since 1970; for `None`, from the beginning.
     pub(crate) fn go_on(plan: RungPlan, own: OwnFiles, until: Option<f64>) -> io::Result<Self> {
         let mut rungs = Self {
             plan,
@@ -70,14 +70,14 @@ impl Rungs {
         Ok(rungs)
     }
 
-    /// Takes a value of the metric in. Whether it has reached a rung.
+    /// Adds a value of the metric. Returns whether the trial has reached a rung.
     pub(crate) fn take(&mut self, time: f64, step: Option<f64>, value: f64, source: Source) -> io::Result<bool> {
         let is_repeated = step.is_some_and(|step| step <= self.before);
         if !value.is_finite() || !source.is_counted() || source < self.source || is_repeated {
             return Ok(false);
         }
         if source > self.source {
-            // Another series: the one so far was of a less reliable source.
+            // This is another series; the one so far was of a less reliable source.
             (self.source, self.count, self.best, self.mean, self.kept) = (source, 0, f64::NAN, 0.0, 0);
             self.own.keep_series(&[])?;
         }
@@ -104,12 +104,12 @@ impl Rungs {
     fn count(&mut self, Counted { step, value, source, .. }: Counted) -> bool {
         self.source = source;
         self.count += 1;
-        // NaN gives way to a value.
+        // A value replaces NaN.
         self.best = if self.plan.maximize { self.best.max(value) } else { self.best.min(value) };
         self.mean += (value - self.mean) / self.count as f64;
         let position = match self.plan.unit {
             Unit::Reports => self.count,
-            // Saturates; a negative step is before every rung.
+            // The cast saturates; a negative step is before every rung.
             Unit::Step => step.unwrap_or(0.0) as u64,
         };
         let rung = Rung { value, best: self.best, mean: self.mean };
@@ -123,8 +123,8 @@ impl Rungs {
     }
 }
 
-/// The series to its last value that is not younger than `until`. What cannot be read ends it: it is written line by
-/// line, so that is its end.
+/// Reads the values that are not later than `until`. An unreadable line ends the series: values are written line by
+/// line, so only the last line can be cut off.
 fn read(series: impl Read, until: f64) -> io::Result<Vec<Counted>> {
     let mut values = Vec::new();
     for line in BufReader::new(series).lines() {
@@ -140,7 +140,7 @@ fn read(series: impl Read, until: f64) -> io::Result<Vec<Counted>> {
 fn lines(values: &[Counted]) -> Vec<u8> {
     let mut text = Vec::new();
     for value in values {
-        // Numbers and a word: that cannot fail, nor can writing to memory.
+        // Neither writing to memory nor turning numbers and a word into JSON can fail.
         let _ = serde_json::to_writer(&mut text, value);
         let _ = text.write_all(b"\n");
     }
@@ -175,7 +175,7 @@ mod tests {
             let mut first = start(None);
             log(&mut first, 1..=5, 0.0);
             assert_eq!(steps(&first), [(3, 0.3)], "no rung at 6 yet");
-            // Its checkpoint is of epoch 4; then one of epoch 7, of an attempt that repeats epoch 5.
+            // The second attempt starts from epoch 4 and repeats epoch 5; the third starts from epoch 7.
             let mut second = start(Some(4.5));
             log(&mut second, 5..=8, 100.0);
             assert_eq!(steps(&second), [(3, 0.3), (6, 0.6)]);

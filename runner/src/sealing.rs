@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep};
 use crate::log::say;
 use crate::processes;
 
-/// A sealer at work.
+/// A sealer that runs in the background.
 pub(crate) struct Sealing {
     running: JoinHandle<Result<Sealer, JoinError>>,
     stop: oneshot::Sender<()>,
@@ -26,26 +26,26 @@ pub(crate) struct Sealing {
     reading: StopReading,
 }
 
-/// Asks for a seal before its time.
+/// Requests a seal before its time.
 #[derive(Debug, Clone)]
 pub(crate) struct NextRound {
     wanted: Arc<Notify>,
-    /// When the last round began that has ended.
+    /// When the last completed round began.
     began: watch::Receiver<Option<Instant>>,
 }
 
 impl NextRound {
-    /// Has a round begin now, and waits for its end.
+    /// Starts a round now, and waits for its end.
     pub(crate) async fn now(mut self) {
         let asked = Instant::now();
         self.wanted.notify_one();
-        // Fails only where the sealer is gone.
+        // Fails only if the sealer has ended.
         let _ = self.began.wait_for(|began| *began >= Some(asked)).await;
     }
 }
 
-/// Until the first checkpoint has been sealed for a whole round, files are looked at so often: a training may write over
-/// it in its first seconds, and nothing is kept that could take its place.
+/// How often files are looked at until the first checkpoint has been sealed for a whole round. A training may write
+/// over its checkpoint in its first seconds, and there is no kept copy yet that could replace it.
 const AT_FIRST: Duration = Duration::from_secs(1);
 
 impl Sealing {
@@ -89,14 +89,14 @@ impl Sealing {
         Self { running, stop, newest, next, reading }
     }
 
-    /// Asks for a seal before its time.
+    /// A handle that requests a seal before its time.
     pub(crate) fn next_round(&self) -> NextRound {
         self.next.clone()
     }
 
-    /// Ends the round that is underway: what it has not read yet is read again by the last seal, newest first.
+    /// Ends the round that is under way. The last seal reads again what the round has not read yet, newest first.
     pub(crate) async fn stop(self) -> io::Result<Sealer> {
-        // Fails only where the sealer is gone, which the line after tells.
+        // Fails only if the sealer has ended, which the next line reports.
         let _ = self.stop.send(());
         self.reading.stop();
         Ok(self.running.await??)
@@ -111,7 +111,7 @@ fn seal_resting(sealer: &mut Sealer, disk: &MountedDisk, quiet: Duration) -> io:
     sealer.seal_resting(disk, quiet, now_ns(), &open)
 }
 
-/// Nanoseconds since 1970.
+/// The current time in nanoseconds since 1970.
 pub(crate) fn now_ns() -> i64 {
     let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     i64::try_from(time.as_nanos()).unwrap_or(i64::MAX)

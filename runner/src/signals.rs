@@ -12,13 +12,13 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// From here on neither signal ends the runner by itself. Must come early: process 1 of a
-    /// container has no default actions, so a signal without a handler would be lost.
+    /// Catches both signals, so that neither ends the runner by itself. Must be called early: process 1 of a container
+    /// has no default actions, so a signal without a handler would be lost.
     pub(crate) fn catch() -> io::Result<Self> {
         Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
     }
 
-    /// The next one.
+    /// Waits for the next signal.
     pub(crate) async fn next(&mut self) -> Signal {
         tokio::select! {
             _ = self.terminate.recv() => Signal::TERM,

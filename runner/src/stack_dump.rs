@@ -1,4 +1,4 @@
-//! The stacks of a training that hangs, where its script has registered a handler that dumps them:
+//! The stacks of a training that hangs, if its script has registered a handler that dumps them:
 //! `faulthandler.register(signal.SIGUSR1)`.
 
 use std::time::Duration;
@@ -9,19 +9,19 @@ use spotsweep_attempt::{Process, below};
 use crate::log::say;
 use crate::processes;
 
-/// What such handlers are registered for.
+/// The signal that such handlers are registered for.
 pub(crate) const SIGNAL: Signal = Signal::USR1;
 
-/// How long a dump takes at most.
+/// The longest time that a dump may take.
 pub(crate) const LIMIT: Duration = Duration::from_secs(2);
 
-/// Has the command `root` and all below it dump their stacks to their output; whether any process does. A process without
-/// a handler gets no signal: it would end by it.
+/// Makes the command `root` and all processes below it dump their stacks to their output. Returns whether any process
+/// does. A process without a handler gets no signal, because the signal would end it.
 pub(crate) fn take(root: i32) -> bool {
     let found = dumping(root, &processes::all());
     for pid in &found {
         say(&format!("sending signal {} to process {pid}, which handles it, for its stacks", SIGNAL.as_raw()));
-        // Fails only where it has just ended.
+        // Fails only if the process has just ended.
         let _ = Pid::from_raw(*pid).map(|pid| kill_process(pid, SIGNAL));
     }
     !found.is_empty()

@@ -1,20 +1,20 @@
-//! Whether a training shows signs of life. Looks come in, and what follows from them comes out.
+//! Decides from looks at a training whether it shows signs of progress.
 
 use std::time::Duration;
 
 use spotsweep_protocol::stall::StallRule;
 
-/// Looks from the last sign until the first limit.
+/// How many looks there are from the last sign until the first limit.
 const LOOKS: u32 = 60;
-/// Bounds of the time between two looks. A process of `nvidia-smi` every half minute is no load.
+/// Shortest and longest time between two looks. A process of `nvidia-smi` every half minute is no load.
 const TICKS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(30));
 
-/// What one look has found, other than of the GPUs.
+/// What one look has found, without the GPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Signs {
-    /// Bytes of output and of the file of metrics so far.
+    /// Bytes of output and of the metrics file so far.
     pub(crate) bytes: u64,
-    /// Absent where the folders could not be read.
+    /// Absent if the folders could not be read.
     pub(crate) files: Option<Files>,
 }
 
@@ -22,54 +22,55 @@ pub(crate) struct Signs {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Files {
     pub(crate) count: u64,
-    /// Their size in all.
+    /// The size of all files together.
     pub(crate) bytes: u64,
-    /// When the newest was modified, in nanoseconds since 1970.
+    /// When the newest file was modified, in nanoseconds since 1970.
     pub(crate) newest_ns: i64,
 }
 
-/// What the GPUs of a training do.
+/// Whether the GPUs of a training compute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Gpu {
-    /// There is none.
+    /// The training has no GPU.
     Absent,
-    /// There is one, and no figure of it.
+    /// The training has a GPU, but its utilization is not known.
     Unknown,
-    /// Each is below 1 %.
+    /// The utilization of each GPU is below 1 %.
     Idle,
-    /// One is at 1 % or above.
+    /// The utilization of a GPU is 1 % or above.
     Busy,
 }
 
-/// What follows from a look.
+/// What has to be done after a look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Nothing.
+    /// There is nothing to do.
     Nothing,
-    /// The training is stalled: people are to be notified.
+    /// The training is stalled: people have to be notified.
     Warn,
-    /// A training that was stalled goes on.
+    /// A training that was stalled makes progress again.
     GoesOn,
-    /// The attempt is to be ended.
+    /// The attempt has to be ended.
     End,
 }
 
-/// The looks at one training so far.
+/// The state of the looks at one training so far.
 #[derive(Debug)]
 pub(crate) struct Stall {
     warn: Duration,
     end: Option<Duration>,
     signs: Signs,
     looked_at: Duration,
-    /// Time without a sign.
+    /// The time without a sign of progress.
     silent: Duration,
-    /// The part of it of which the GPUs and the folders are known too.
+    /// The part of `silent` during which the state of the GPUs and the folders was known.
     certain: Duration,
     warned: bool,
 }
 
 impl Stall {
-    /// The first look; `None` where the rule wants nothing. Times count from any moment, by a clock that never goes back.
+    /// Starts with a first look; `None` if the rule asks for nothing. `now` counts from any moment, by a monotonic
+    /// clock.
     pub(crate) fn new(rule: StallRule, signs: Signs, now: Duration) -> Option<Self> {
         let limit = |seconds: Option<u32>| seconds.map(|seconds| Duration::from_secs(seconds.into()));
         let end = limit(rule.end_seconds);
@@ -84,19 +85,19 @@ impl Stall {
         (first / LOOKS).clamp(TICKS.0, TICKS.1)
     }
 
-    /// Time without a sign so far.
+    /// The time without a sign of progress so far.
     pub(crate) fn silent(&self) -> Duration {
         self.silent
     }
 
-    /// Whether there is a sign since the last look. Without one, the GPUs are worth a look.
+    /// Whether there is a sign since the last look. If there is none, the GPUs have to be looked at.
     pub(crate) fn is_sign(&self, signs: Signs) -> bool {
         let is_written = signs.files.zip(self.signs.files).is_some_and(|(now, before)| now != before);
         signs.bytes != self.signs.bytes || is_written
     }
 
-    /// Takes a look in. Each counts for two ticks at most: where the machine, or this program with it, stood still
-    /// meanwhile, the training could not show anything.
+    /// Adds a look. Each counts for two ticks at most: if the machine or this program was paused meanwhile, the
+    /// training could not show any sign.
     pub(crate) fn look(&mut self, now: Duration, signs: Signs, gpu: Gpu) -> Step {
         let time = now.saturating_sub(self.looked_at).min(self.tick() * 2);
         self.looked_at = now;
@@ -128,10 +129,10 @@ mod tests {
     const SIGNS: Signs = Signs { bytes: 7, files: Some(Files { count: 1, bytes: 9, newest_ns: 5 }) };
 
     type Looks = Box<dyn Fn(u64) -> (Signs, Gpu)>;
-    /// What the training does, its rule, what is seen of it, and what follows when.
+    /// What the training does, its rule, the looks at it, and the steps that follow with their times.
     type Case = (&'static str, StallRule, Looks, &'static [(u64, Step)]);
 
-    /// Looks every ten seconds; the second of each step that is not `Nothing`.
+    /// Looks every ten seconds; returns the time in seconds of each step that is not `Nothing`.
     fn steps(rule: StallRule, look: impl Fn(u64) -> (Signs, Gpu)) -> Vec<(u64, Step)> {
         let mut stall = Stall::new(rule, SIGNS, Duration::ZERO).unwrap();
         let mut steps = Vec::new();
@@ -208,7 +209,7 @@ mod tests {
         assert!(Stall::new(StallRule::OFF, SIGNS, Duration::ZERO).is_none());
     }
 
-    /// A machine that was paused for hours: nothing could be shown meanwhile.
+    /// A machine that was paused for hours: the training could not show any sign meanwhile.
     #[test]
     fn time_in_which_nothing_was_looked_at_does_not_count() {
         let mut stall = Stall::new(RULE, SIGNS, Duration::ZERO).unwrap();

@@ -1,4 +1,4 @@
-//! Looks for a training's signs of life while it runs, and reports a stall.
+//! Looks for a training's signs of progress while it runs, and reports a stall.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,13 +21,13 @@ use crate::reports::News;
 use crate::stall::{Files, Gpu, Signs, Stall, Step};
 use crate::workplace::Workplace;
 
-/// What a look needs, and how a stall is reported.
+/// What is needed to look at a training, and to report a stall.
 pub(crate) struct Stalling<'a> {
     claims: &'a Claims,
     rule: StallRule,
     /// Bytes of output so far.
     output_bytes: Arc<AtomicU64>,
-    /// Of checkpoints and of outputs.
+    /// The folders of checkpoints and of outputs.
     folders: [(MountedDisk, PathBuf); 2],
     news: News,
     last_sign: watch::Sender<Option<Instant>>,
@@ -35,8 +35,8 @@ pub(crate) struct Stalling<'a> {
 }
 
 impl<'a> Stalling<'a> {
-    /// Looks by `rule`, at the GPUs too. `news` is what each report has. The time of the last sign goes to `last_sign` while the training
-    /// is stalled.
+    /// Looks at the training by `rule`, and at the GPUs too. `news` is what each report has. While the training is
+    /// stalled, the time of the last sign is sent to `last_sign`.
     pub(crate) fn new(
         claims: &'a Claims,
         (rule, gpus): (StallRule, Activity),
@@ -49,7 +49,7 @@ impl<'a> Stalling<'a> {
         Self { claims, rule, output_bytes, folders, news, last_sign, gpus }
     }
 
-    /// Comes back when the attempt is to be ended for a stall.
+    /// Returns when a stall has to end the attempt.
     pub(crate) async fn end(mut self) -> Event {
         let began = Instant::now();
         let Some(mut stall) = Stall::new(self.rule, self.signs().await, Duration::ZERO) else {
@@ -86,7 +86,7 @@ impl<'a> Stalling<'a> {
         let folders = self.folders.clone();
         let files = tokio::task::spawn_blocking(move || files(&folders)).await;
         let files = files.map_err(io::Error::other).flatten();
-        // Later than the look at the files, which may take long.
+        // Read after the files, because the look at the files may take long.
         Signs { bytes: self.output_bytes.load(Ordering::Relaxed), files: files.ok() }
     }
 

@@ -1,4 +1,4 @@
-//! From the command line to the right way of running: a trial, a command by hand, or the runner's own child.
+//! Chooses from the command line what to run: a trial, a command by hand, or the runner's own child.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use crate::launch::{LAUNCH, exec, launch};
 use crate::log::say;
 use crate::reading::{READ, serve};
 
-/// How long a write to a blocked stdout may hold up the exit.
+/// How long a write to a blocked stdout may delay the exit.
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(1);
 
-/// Runs what the arguments and the environment ask for; returns the exit code.
+/// Runs what the arguments and the environment ask for, and returns the exit code.
 pub(crate) fn start(arguments: Vec<OsString>) -> Result<u8, Failure> {
     let mut arguments = arguments.into_iter().map(text).collect::<Result<Vec<_>, _>>()?;
     if arguments.first().is_some_and(|first| first == LAUNCH) {

@@ -1,4 +1,4 @@
-//! How the command is to stop, on its way from the machine to what supervises the command.
+//! How the command has to stop: passed from the state machine to the code that supervises the command.
 
 use spotsweep_attempt::{Cause, Stop};
 use spotsweep_protocol::stop::StopReason;
@@ -10,15 +10,15 @@ use crate::exit::Failure;
 use crate::log::say;
 use crate::stack_dump;
 
-/// A request to stop the command, as of the last event.
+/// A request to stop the command, as the last event has changed it.
 #[derive(Debug, Clone)]
 pub(crate) struct Order {
     pub(crate) stop: Stop,
-    /// When the command is killed, where something else than the first request says that.
+    /// When the command is killed, if this differs from what the first request says.
     pub(crate) ends: Option<Instant>,
 }
 
-/// Comes back when the command is to stop.
+/// Returns when the command has to stop.
 pub(crate) async fn asked(mut orders: watch::Receiver<Option<Order>>) -> Stop {
     let order = orders.wait_for(Option::is_some).await.ok().and_then(|order| order.clone());
     match order {
@@ -28,7 +28,7 @@ pub(crate) async fn asked(mut orders: watch::Receiver<Option<Order>>) -> Stop {
     }
 }
 
-/// Says where the container's end leaves less than the configured grace.
+/// Logs if the end of the container leaves less than the configured grace.
 pub(crate) fn announce(stop: &Stop, config: &Config) {
     let wanted = config.terms.grace.filter(|wanted| *wanted > stop.grace && stop.sealing_first.is_some());
     if let Some(wanted) = wanted {
@@ -41,7 +41,7 @@ pub(crate) fn announce(stop: &Stop, config: &Config) {
     }
 }
 
-/// Whether the command's processes are to dump their stacks first. Not where the signal for that asks them to stop.
+/// Whether the command's processes dump their stacks first: not if the signal for that is the stop signal.
 pub(crate) fn wants_stacks(stop: &Stop) -> bool {
     matches!(stop.cause, Cause::Stalled { .. }) && stop.signal != stack_dump::SIGNAL
 }

@@ -1,4 +1,4 @@
-//! Stops the command: looks at its processes, and does what `spotsweep_attempt` decides.
+//! Stops the command: looks at its processes, and carries out the decisions of `spotsweep_attempt`.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -15,35 +15,35 @@ use crate::log::say;
 use crate::processes;
 use crate::writeback::{Counters, Writeback};
 
-/// How often the processes and the checkpoints are looked at.
+/// How often the runner looks at the processes and the checkpoints.
 pub(crate) const TICK: Duration = Duration::from_millis(100);
 
-/// What is to be done about the command now.
+/// What has to be done with the command now.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// It is still worth waiting for.
+    /// Wait, because the command may still finish its work.
     Wait,
-    /// It has ended, and all that got the signal.
+    /// The command has ended, and so have all processes that got the signal.
     Ended,
-    /// It is to be killed.
+    /// Kill the command.
     Kill,
 }
 
 /// A stop that is under way.
 pub(crate) struct Stopping<'a> {
     stop: &'a Stop,
-    /// The command.
+    /// The command's process id.
     root: i32,
     started: Instant,
     decisions: spotsweep_attempt::Stopping,
-    /// Absent where there is no checkpoint to wait for.
+    /// Absent if there is no checkpoint to wait for.
     watch: Option<(MountedDisk, CheckpointWatch)>,
-    /// What is held for a last look before it is killed.
+    /// The processes that are stopped for a last look before they are killed.
     hold: Hold,
-    /// The processes when none was held: what is held does not show what it waits for.
+    /// The processes before any was stopped, because a stopped process does not show what it waits for.
     free: Vec<Process>,
     writeback: Writeback,
-    /// What was open for writing at the last look at which anything lived.
+    /// The files that were open for writing at the last look at which any process lived.
     open: BTreeSet<PathBuf>,
 }
 
@@ -59,7 +59,7 @@ impl<'a> Stopping<'a> {
         Self { stop, root, started: Instant::now(), decisions, watch, hold, free: Vec::new(), writeback, open }
     }
 
-    /// The command is killed then, if not earlier.
+    /// Sets an earlier time at which the command is killed at the latest.
     pub(crate) fn shorten(&mut self, ends: Instant) {
         self.decisions.shorten(ends.saturating_duration_since(self.started));
     }
@@ -69,17 +69,17 @@ impl<'a> Stopping<'a> {
         self.decisions.has_signalled()
     }
 
-    /// Whether a command has trained to its end meanwhile that has ended with `code`.
+    /// Whether a command that has ended with `code` has trained to its end meanwhile.
     pub(crate) fn has_finished_by_itself(&self, code: i32) -> bool {
         self.decisions.has_finished_by_itself(code)
     }
 
-    /// The files that were open for writing shortly before the command ended or is killed: they may be cut off.
+    /// The files that were open for writing shortly before the command ended or was killed: they may be cut off.
     pub(crate) fn into_open_files(self) -> BTreeSet<PathBuf> {
         self.open
     }
 
-    /// Looks at everything once; to be repeated every [`TICK`]. `has_ended` says whether the command has.
+    /// Looks at everything once; has to be repeated every [`TICK`]. `has_ended` says whether the command has ended.
     pub(crate) fn step(&mut self, has_ended: bool) -> Step {
         let processes = processes::all();
         if !has_ended {
@@ -112,7 +112,7 @@ impl<'a> Stopping<'a> {
         }
     }
 
-    /// How long it takes to write out what the kernel holds. Without a workspace, nothing of it matters.
+    /// How long it takes to write out what the kernel holds. Without a workspace, that time does not matter.
     fn writing(&mut self, elapsed: Duration) -> Duration {
         let counters = self.watch.as_ref().and_then(|_| Counters::now());
         counters.map(|counters| self.writeback.time(elapsed, counters)).unwrap_or_default()
@@ -139,12 +139,12 @@ impl<'a> Stopping<'a> {
 
     fn signal(&self, id: Id) {
         say(&format!("sending signal {} to process {}", self.stop.signal.as_raw(), id.pid));
-        // Fails only where it has just ended.
+        // Fails only if the process has just ended.
         let _ = Pid::from_raw(id.pid).map(|pid| kill_process(pid, self.stop.signal));
     }
 }
 
-/// Sends `signal` to each of them. It fails only where one has just ended.
+/// Sends `signal` to each process. It fails only if a process has just ended.
 fn send(ids: Vec<Id>, signal: Signal) {
     for pid in ids.into_iter().filter_map(|id| Pid::from_raw(id.pid)) {
         let _ = kill_process(pid, signal);

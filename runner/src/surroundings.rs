@@ -1,4 +1,4 @@
-//! What programs expect of their environment and ECS does not set: a home, a name and a region.
+//! What programs expect in their environment and ECS does not set: a home, a name and a region.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -15,8 +15,8 @@ const REGIONS: [&str; 2] = ["AWS_REGION", "AWS_DEFAULT_REGION"];
 /// Reads a variable of the runner's own environment.
 type Inherited<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// `HOME`, `USER` and `LOGNAME` of the user that the command runs as. A process whose uid was changed keeps root's:
-/// then caches below `~` cannot be written, and `getpass.getuser()` fails without a `passwd` entry (fact 39).
+/// `HOME`, `USER` and `LOGNAME` of the user that the command runs as. A process whose uid was changed keeps root's.
+/// Then caches below `~` cannot be written, and `getpass.getuser()` fails without a `passwd` entry (fact 39).
 pub(crate) fn identity(user: &User, passwd: &str, scratch: &Path, inherited: Inherited<'_>) -> Vec<(String, String)> {
     let account = Account::of(user, passwd);
     let named = inherited("HOME").map(PathBuf::from);
@@ -27,7 +27,7 @@ pub(crate) fn identity(user: &User, passwd: &str, scratch: &Path, inherited: Inh
     [("HOME", home), ("USER", name.clone()), ("LOGNAME", name)].map(|(key, value)| (key.to_owned(), value)).to_vec()
 }
 
-/// The region for AWS's SDKs in the command, where neither the job nor the ECS agent sets one (fact 38).
+/// The region for AWS's SDKs in the command, if neither the job nor the ECS agent sets one (fact 38).
 pub(crate) fn region(region: Option<&str>, inherited: Inherited<'_>) -> Vec<(String, String)> {
     let set = |name: &str| inherited(name).filter(|value| !value.is_empty());
     let Some(region) = REGIONS.into_iter().find_map(set).or_else(|| region.map(str::to_owned)) else {
@@ -36,7 +36,7 @@ pub(crate) fn region(region: Option<&str>, inherited: Inherited<'_>) -> Vec<(Str
     REGIONS.map(|name| (name.to_owned(), set(name).unwrap_or_else(|| region.clone()))).to_vec()
 }
 
-/// Whether the user may make files in a folder: by its mode, and where its file system takes any.
+/// Whether the user may make files in a folder: by its mode, and if its file system can be written.
 #[expect(clippy::disallowed_methods, reason = "nothing is opened")]
 fn can_write(folder: &Path, user: &User) -> bool {
     let (Ok(found), Ok(system)) = (fs::metadata(folder), statvfs(folder)) else { return false };
@@ -76,7 +76,7 @@ mod tests {
         let user = User { uid: Uid::from_raw(43_210), gid: Gid::from_raw(43_211), groups: Vec::new() };
         let entry =
             |home: &Path| format!("root:x:0:0:root:/root:/bin/sh\nana:x:43210:43211::{}:/bin/sh\n", home.display());
-        // The inherited HOME, passwd, and what the command gets.
+        // The inherited HOME, passwd, and the variables of the command.
         let cases = [
             (Some(&closed), entry(&open), &open, "ana"),
             (Some(&open), entry(&closed), &open, "ana"),

@@ -14,7 +14,7 @@ use crate::upload::{UploadError, Uploader};
 use crate::workplace::Workplace;
 use crate::{mlflow, progress};
 
-/// The training command's end, and what it leaves.
+/// The end of the training command, and its results.
 pub(crate) struct Trained {
     pub(crate) ended: Ended,
     pub(crate) started: SystemTime,
@@ -24,14 +24,14 @@ pub(crate) struct Trained {
     /// Whether MLflow was to go on with the run of an earlier attempt.
     pub(crate) goes_on_with_run: bool,
     pub(crate) sealer: Option<(Sealer, AtEnd)>,
-    /// What came of the last seal.
+    /// The result of the last seal.
     pub(crate) sealed: Option<io::Result<Sealer>>,
     pub(crate) uploading: Uploading,
-    /// What was uploaded.
+    /// The outputs that were uploaded.
     pub(crate) outputs: Outputs,
 }
 
-/// An upload in the background; absent when it has ended.
+/// An upload in the background; `None` when it has ended.
 pub(crate) struct Uploading(Option<(JoinHandle<Uploader>, Option<oneshot::Sender<()>>)>);
 
 impl Uploading {
@@ -41,17 +41,17 @@ impl Uploading {
         Self(Some((running, Some(stop))))
     }
 
-    /// Lets it end the round that is under way.
+    /// Waits until the upload has ended the round that is under way.
     pub(crate) async fn last_round(&mut self) -> Result<Uploader, UploadError> {
         let Some((running, stop)) = &mut self.0 else { return Err(UploadError::NoTime) };
-        // Sending fails only where the upload is gone, which the next line reports.
+        // Sending fails only if the upload has ended, which the next line reports.
         let _ = stop.take().map(|stop| stop.send(()));
         let uploader = running.await;
         self.0 = None;
         Ok(uploader?)
     }
 
-    /// Ends it, and waits until it has let go of its files.
+    /// Ends the upload, and waits until it has closed its files.
     pub(crate) async fn abort(&mut self) {
         if let Some((running, _)) = self.0.take() {
             running.abort();
@@ -61,13 +61,12 @@ impl Uploading {
 }
 
 impl Trained {
-    /// Whether it has failed because MLflow did not go on with the run. The checkpoint is as good as it was then.
+    /// Whether the command has failed because MLflow did not go on with the run. The checkpoint is then still good.
     pub(crate) fn is_without_its_run(&self) -> bool {
         self.ended.code != 0 && self.goes_on_with_run && mlflow::has_refused(self.recorded.own_log())
     }
 
-    /// Puts the newest checkpoint aside, where the command has failed on it: without a new step, without a new
-    /// checkpoint.
+    /// Moves the newest checkpoint away if the command has failed on it: without a new step, without a new checkpoint.
     pub(crate) fn roll_back(&mut self) -> io::Result<Option<Rollback>> {
         let Some((sealer, _)) = &mut self.sealer else { return Ok(None) };
         let disk = self.place.disk();

@@ -1,4 +1,4 @@
-//! The command from its start to its end, while its output, metrics, checkpoints and outputs are looked after.
+//! Runs the command from its start to its end, and handles its output, metrics, checkpoints and outputs meanwhile.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -23,7 +23,7 @@ use crate::stop;
 use crate::trained::{Trained, Uploading};
 
 impl Attempt<'_> {
-    /// Runs the command to its end. Times of the machine count from when the attempt `began`.
+    /// Runs the command to its end. The state machine's times count from when the attempt `began`.
     pub(crate) async fn train(&mut self, began: Instant) -> Event {
         let Some(ready) = self.ready.take() else { return Event::Failed { is_left: false } };
         match self.run(ready, began).await {
@@ -67,9 +67,9 @@ impl Attempt<'_> {
         let output_bytes = Arc::clone(&recording.output_bytes);
         let stalling = Stalling::new(claims, stalls, &place, output_bytes, (news.clone(), stalled));
         let looking = async {
-            // A training that is to stop may be silent.
+            // A training that has to stop may be silent.
             tokio::select! {
-                // Sending fails only where the attempt is over.
+                // Sending fails only if the attempt is over.
                 stalled = stalling.end() => drop(self.events.send(stalled)),
                 _ = stop::asked(self.orders.clone()) => {}
             }
@@ -85,7 +85,7 @@ impl Attempt<'_> {
             let stop = stop::asked(self.orders.clone()).await;
             stop::announce(&stop, config);
             if let (Some(limit), Some(next)) = (stop.sealing_first, next_seal) {
-                // What takes longer goes on while the command ends.
+                // A seal that takes longer continues while the command ends.
                 let _ = timeout(limit, next.now()).await;
             }
             stop
@@ -111,8 +111,8 @@ impl Attempt<'_> {
         Ok(Trained { ended, started, seconds, recorded, place, goes_on_with_run, sealer, sealed, uploading, outputs })
     }
 
-    /// The command has failed by itself: that ends the trial, unless it has failed on the checkpoint that it was given, or
-    /// for the run that MLflow was to go on with.
+    /// The command has failed by itself. That ends the trial, unless the cause is the checkpoint it was given, or the
+    /// run that MLflow should go on with.
     pub(crate) fn judge(&mut self) -> Event {
         let Some(trained) = &mut self.trained else { return Event::Failed { is_left: false } };
         if trained.is_without_its_run() {

@@ -1,5 +1,5 @@
-//! Outputs on their way to S3: what has changed and come to rest while the command runs,
-//! everything at its end.
+//! Uploads outputs to S3: while the command runs, files that have changed and not been written to for a while; at its
+//! end, all files.
 
 mod left_out;
 mod multipart;
@@ -32,25 +32,25 @@ use crate::workplace::Workplace;
 use opened::Opened;
 use scan::{Found, Scan, Stamp, due, nanoseconds, saved, saved_name, scan};
 
-/// Larger files go in parts.
+/// Larger files are uploaded in parts.
 const MULTIPART_ABOVE_BYTES: u64 = 16 * 1024 * 1024;
-/// Files on their way at the same time, each with its own few connections.
+/// How many files are uploaded at the same time, each with a few connections.
 const FILES_AT_ONCE: usize = 4;
-/// A file untouched for so long is taken to be whole while the command runs.
+/// While the command runs, a file that was not touched for this long is taken to be whole.
 const QUIET: Duration = Duration::from_secs(5);
-/// Rounds at the end, on top of the SDK's own retries.
+/// Rounds of uploads at the end, on top of the SDK's own retries.
 const FINAL_ROUNDS: u32 = 3;
 const FINAL_PAUSE: Duration = Duration::from_secs(1);
-/// Files that are left out and named to the control plane.
+/// How many of the files that are left out are named to the control plane.
 const MOST_LEFT_OUT: usize = 5;
-/// Why a file is left out that the training cannot read.
+/// Why a file that the training cannot read is left out.
 const UNREADABLE: &str = "its permissions do not let the training's user read it";
-/// The runner's own objects; a file of the command's with such a name goes below [`OWN`].
+/// The runner's own objects. A file of the command with such a name goes below [`OWN`].
 const LOG: &str = "train.log";
 const METRICS: &str = "metrics.jsonl";
 const OWN: &str = "own/";
 
-/// Why a file did not arrive.
+/// Why a file was not uploaded.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum UploadError {
     #[error("listing the output folder failed")]
@@ -88,17 +88,17 @@ impl UploadError {
     }
 }
 
-/// One trial's outputs.
+/// Uploads the outputs of one trial.
 pub(crate) struct Uploader {
     s3: Client,
     destination: Prefix,
     storage: Storage,
     filter: Filter,
-    /// The folder of checkpoints, and what of it is collected.
+    /// The folder of checkpoints, and which of its files are collected.
     checkpoints: Option<(Storage, Arc<spotsweep_seal::Collected>)>,
-    /// By key, as of the last upload.
+    /// The files that have arrived, by key, as they were at the last upload.
     arrived: BTreeMap<String, Stamp>,
-    /// S3's tags of the checkpoints' files, by key.
+    /// S3's entity tags of the checkpoints' files, by key.
     etags: BTreeMap<String, String>,
     /// Files that are not uploaded, with the reasons.
     left_out: BTreeMap<String, String>,
@@ -118,8 +118,8 @@ impl Uploader {
         }
     }
 
-    /// Uploads in the background, a scan every `every`, until it is to stop; then comes back.
-    /// A failure here is only logged: the next round tries again.
+    /// Uploads in the background, with a scan every `every`, until it has to stop; then returns the uploader. A failure
+    /// is only logged, because the next round tries again.
     pub(crate) fn run(mut self, every: Duration) -> (JoinHandle<Self>, oneshot::Sender<()>) {
         let (stop, mut stopped) = oneshot::channel();
         let running = tokio::spawn(async move {
@@ -136,7 +136,7 @@ impl Uploader {
         (running, stop)
     }
 
-    /// The training has succeeded: collects its checkpoints, too.
+    /// Adds the checkpoints to what is collected, because the training has succeeded.
     pub(crate) async fn add_checkpoints(&mut self, place: &Workplace) -> Result<(), UploadError> {
         let (disk, folder, which) = (place.disk(), place.checkpoints.clone(), self.filter.checkpoints);
         let files = tokio::task::spawn_blocking(move || collected(&disk, &folder, which)).await?;
@@ -144,8 +144,8 @@ impl Uploader {
         Ok(())
     }
 
-    /// Uploads the runner's own two objects, and then all that is left. What cannot be uploaded does not keep the rest
-    /// from being so.
+    /// Uploads the runner's own two objects, and then all that is left. If one file cannot be uploaded, the others
+    /// still are.
     pub(crate) async fn finish(mut self, log: Vec<u8>, own: &OwnFiles) -> Result<Outputs, UploadError> {
         let record = self.put_own(METRICS, metrics(own)).await;
         let log = self.put_own(LOG, log).await;
@@ -169,7 +169,7 @@ impl Uploader {
         Ok(Outputs { files, bytes, left_out, unread: Vec::new(), without_files })
     }
 
-    /// The newest checkpoint, as it has arrived; `None` where a file of it has not, as without that it is none.
+    /// The newest checkpoint as it has arrived; `None` if a file of it has not arrived, because then it is incomplete.
     fn newest_checkpoint(&self) -> Option<Collected> {
         let (_, collected) = self.checkpoints.as_ref()?;
         let file = |path: &String| {
@@ -182,7 +182,7 @@ impl Uploader {
         (!files.is_empty()).then(|| Collected { files, links: collected.links.clone() })
     }
 
-    /// Uploads what is due; without `quiet`, everything that differs from what has arrived.
+    /// Uploads what is due; without `quiet`, every file that differs from what has arrived.
     async fn round(&mut self, quiet: Option<Duration>) -> Result<(), UploadError> {
         let (storage, filter, checkpoints) = (self.storage.clone(), self.filter.clone(), self.checkpoints.clone());
         let most = filter.checkpoints.most_bytes().unwrap_or(u64::MAX);
@@ -229,7 +229,7 @@ impl Uploader {
         }
     }
 
-    /// The first of them, as the control plane keeps them.
+    /// The first of the files that are left out, as the control plane keeps them.
     fn left_out(&self) -> Vec<String> {
         let more = self.left_out.len().saturating_sub(MOST_LEFT_OUT);
         let named = self.left_out.iter().take(MOST_LEFT_OUT).map(|(name, why)| format!("{name:?}: {why}"));
@@ -248,7 +248,7 @@ impl Uploader {
     }
 }
 
-/// Sends one file, whole or in parts, and gives it back as it was sent, with S3's tag of it.
+/// Uploads one file, whole or in parts, and returns it as it was uploaded, with S3's entity tag.
 async fn put(
     s3: Client,
     destination: Prefix,
@@ -275,12 +275,12 @@ async fn put(
     Ok((found, etag))
 }
 
-/// S3's tag of an object without the quotation marks that only some answers have.
+/// S3's entity tag without the quotation marks that only some answers have.
 pub(crate) fn bare(etag: &str) -> String {
     etag.trim_matches('"').to_owned()
 }
 
-/// The record of metrics; empty where there is none.
+/// The record of metrics; empty if there is none.
 fn metrics(own: &OwnFiles) -> Vec<u8> {
     let mut content = Vec::new();
     let read = own.metrics().and_then(|record| record.map_or(Ok(0), |mut record| record.read_to_end(&mut content)));

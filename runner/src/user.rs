@@ -1,4 +1,4 @@
-//! The user that the training command runs as, read as Docker reads `--user`.
+//! The user that the training command runs as, given in the form of Docker's `--user`.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use rustix::fs::{Gid, Uid};
 use spotsweep_beneath::{Owner, Status, read_regular};
 
-/// An image has a few dozen lines.
+/// The largest file of accounts that is read. An image's has a few dozen lines.
 const MOST_ACCOUNT_BYTES: u64 = 1024 * 1024;
 
 /// A numeric identity.
@@ -19,25 +19,25 @@ pub(crate) struct User {
 }
 
 impl User {
-    /// The runner's own.
+    /// The user that the runner itself runs as.
     pub(crate) fn own() -> Self {
         Self { uid: rustix::process::geteuid(), gid: rustix::process::getegid(), groups: Vec::new() }
     }
 
-    /// The owner of its own files.
+    /// This user and group as the owner of files.
     pub(crate) fn owner(&self) -> Owner {
         Owner { uid: self.uid.as_raw(), gid: self.gid.as_raw() }
     }
 
-    /// Whether it may read a file.
+    /// Whether this user may read a file.
     pub(crate) fn can_read(&self, file: &Status) -> bool {
         let groups: Vec<u32> = self.groups.iter().chain([&self.gid]).map(|group| group.as_raw()).collect();
         file.is_readable_by(self.uid.as_raw(), &groups)
     }
 
-    /// From `name`, `uid`, or either with `:group`, and the image's own `passwd` and `group`: a static
-    /// binary asks no name service. As with Docker, a uid without an entry belongs to group 0, and
-    /// a group that is named takes the place of all others.
+    /// Finds `name`, `uid`, or either with `:group`, in the image's own `passwd` and `group`. A static binary cannot
+    /// ask a name service. As in Docker, a uid without an entry belongs to group 0, and a named group replaces all
+    /// others.
     pub(crate) fn find(text: &str, passwd: &str, group: &str) -> Result<Self, String> {
         let (user, named_group) = text.split_once(':').map_or((text, None), |(user, group)| (user, Some(group)));
         let account = entries(passwd).find(|fields| fields.first() == Some(&user) || fields.get(2) == Some(&user));
@@ -65,7 +65,7 @@ impl User {
         Ok(Self { uid: Uid::from_raw(uid), gid: Gid::from_raw(gid), groups: groups.map(Gid::from_raw).collect() })
     }
 
-    /// Reads what [`fmt::Display`] wrote.
+    /// Parses what [`fmt::Display`] wrote.
     pub(crate) fn from_words(text: &str) -> Option<Self> {
         let mut ids = text.split(',').map(id);
         let (uid, gid) = (ids.next()??, ids.next()??);
@@ -74,7 +74,7 @@ impl User {
     }
 }
 
-/// Numbers: uid, gid, then the other groups.
+/// The numbers of the user, the group, and the other groups.
 impl fmt::Display for User {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{},{}", self.uid.as_raw(), self.gid.as_raw())?;
@@ -82,13 +82,13 @@ impl fmt::Display for User {
     }
 }
 
-/// The text of the image's `passwd` or `group`; empty where there is none.
+/// The text of the image's `passwd` or `group`; empty if there is none.
 pub(crate) fn accounts(path: &str) -> String {
     let text = read_regular(path.as_ref(), MOST_ACCOUNT_BYTES).unwrap_or_default();
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// What `passwd` says about a user.
+/// What `passwd` contains about a user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Account {
     pub(crate) name: String,
@@ -96,7 +96,7 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// `None` for a uid without an entry.
+    /// The entry of a user; `None` for a uid without an entry.
     pub(crate) fn of(user: &User, passwd: &str) -> Option<Self> {
         let uid = user.uid.as_raw().to_string();
         let fields = entries(passwd).find(|fields| fields.get(2) == Some(&uid.as_str()))?;
@@ -108,7 +108,7 @@ fn entries(file: &str) -> impl Iterator<Item = Vec<&str>> {
     file.lines().map(|line| line.split(':').collect())
 }
 
-/// The highest number means "leave it as it is" to the kernel: it is no user's.
+/// Parses an id. The highest number belongs to no user, because it means "leave it as it is" to the kernel.
 fn id(text: &str) -> Option<u32> {
     text.parse().ok().filter(|number| *number != u32::MAX)
 }

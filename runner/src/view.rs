@@ -1,7 +1,8 @@
-//! The command's own view of device folders, in which some files are not there.
+//! The command's own view of device folders, from which some files are missing.
 //!
-//! It is a mount namespace of the command's: the folders themselves stay as they are, for the runner, and for the host
-//! whose `/dev` one of them may be. Runs in the child between fork and exec, while it still has its privileges.
+//! The command gets its own mount namespace. The folders themselves do not change, neither for the runner nor for the
+//! host, whose `/dev` one of them may be. The code runs in the child between fork and exec, while it still has its
+//! privileges.
 #![expect(clippy::disallowed_methods, reason = "/dev is the host's: a training has no capability to change it")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +20,7 @@ use rustix::thread::UnshareFlags;
 
 use crate::log::say;
 
-/// Takes these files out of the command's sight.
+/// Hides these files from the command.
 pub(crate) fn hide(files: &[PathBuf]) -> io::Result<()> {
     let mut folders: BTreeMap<&Path, BTreeSet<&OsStr>> = BTreeMap::new();
     for file in files {
@@ -29,7 +30,7 @@ pub(crate) fn hide(files: &[PathBuf]) -> io::Result<()> {
     if folders.is_empty() {
         return Ok(());
     }
-    // The hazard for which it is deprecated is that of another flag, UnshareFlags::FILES.
+    // It is deprecated because of the danger of another flag, UnshareFlags::FILES.
     #[expect(deprecated, reason = "its replacement is an unsafe function, which no crate of this workspace may call")]
     let unshared = rustix::thread::unshare(UnshareFlags::NEWNS);
     match unshared {
@@ -40,17 +41,17 @@ pub(crate) fn hide(files: &[PathBuf]) -> io::Result<()> {
         }
         Err(errno) => return Err(errno.into()),
     }
-    // What is mounted here stays here; what is unmounted outside goes here too.
+    // A mount made here does not appear outside; an unmount outside also happens here.
     mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)?;
     folders.into_iter().try_for_each(|(folder, hidden)| cover(folder, &hidden))
 }
 
-/// Puts a folder of its own over `folder`, with everything in it but `hidden`.
+/// Mounts a new folder over `folder`, with all its entries except `hidden`.
 fn cover(folder: &Path, hidden: &BTreeSet<&OsStr>) -> io::Result<()> {
     let covered = open(folder, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
     let mode = fs::metadata(folder)?.permissions();
     mount("tmpfs", folder, "tmpfs", MountFlags::NOSUID | MountFlags::NOEXEC, Some(c"size=1m"))?;
-    // The way to what lies below the mount.
+    // The path to the entries below the mount.
     for entry in fs::read_dir(format!("/proc/self/fd/{}", covered.as_raw_fd()))? {
         let entry = entry?;
         if !hidden.contains(entry.file_name().as_os_str()) {
@@ -60,7 +61,7 @@ fn cover(folder: &Path, hidden: &BTreeSet<&OsStr>) -> io::Result<()> {
     fs::set_permissions(folder, mode)
 }
 
-/// The same file under another path.
+/// Puts the same file at another path.
 fn repeat(entry: &DirEntry, to: &Path) -> io::Result<()> {
     let from = entry.path();
     let found = entry.metadata()?;

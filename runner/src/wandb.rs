@@ -1,5 +1,5 @@
-//! What W&B's agent gives to a script that it runs: the parameters for `wandb.config`, and what makes the attempts of a
-//! trial one run.
+//! Gives a script what W&B's agent gives it: the parameters for `wandb.config`, and what makes the attempts of a trial
+//! one run.
 
 use std::path::Path;
 
@@ -7,46 +7,46 @@ use serde_json::{Map, Value};
 use spotsweep_beneath::read_regular;
 use spotsweep_protocol::claim::WandbPlace;
 
-/// It has a few lines; what is there instead may be any file.
+/// The largest netrc that is read. It has a few lines, but any file may be at its path.
 const MOST_NETRC_BYTES: u64 = 64 * 1024;
 const FILE: &str = "WANDB_SWEEP_PARAM_PATH";
 const MODE: &str = "WANDB_MODE";
 const RESUME: &str = "WANDB_RESUME";
-/// Seconds between two writes of a run's file. W&B's own 15 are lost whenever a training is killed
-/// (wandb 0.31.0, `x_transaction_log_flush_interval`; a version without it ignores the variable).
+/// Seconds between two writes of a run's file. With W&B's own 15, that much is lost whenever a training is killed
+/// (wandb 0.31.0, `x_transaction_log_flush_interval`). A version without it ignores the variable.
 const FLUSH: &str = "WANDB_X_TRANSACTION_LOG_FLUSH_INTERVAL";
-/// Any of them is a key, or a choice of the job's own.
+/// Each of these variables is a key, or a choice of the job's own.
 const KEYS: [&str; 3] = ["WANDB_API_KEY", "WANDB_IDENTITY_TOKEN_FILE", MODE];
 
-/// The file that `wandb.init` reads in place of the script's own defaults, as W&B's agent writes it
-/// (wandb 0.31.0, `wandb/agents/pyagent.py` and `wandb/sdk/lib/config_util.py`).
+/// The file that `wandb.init` reads in place of the script's own defaults, as W&B's agent writes it (wandb 0.31.0,
+/// `wandb/agents/pyagent.py` and `wandb/sdk/lib/config_util.py`).
 pub(crate) fn parameters_file(parameters: &Map<String, Value>) -> String {
     let line = |(name, value): (&String, &Value)| format!("{}: {{value: {}}}\n", quoted(name), yaml(value));
     format!("wandb_version: 1\n\n{}", parameters.iter().map(line).collect::<String>())
 }
 
-/// A trial as W&B sees it.
+/// A trial's values, from which W&B's variables are made.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Run<'a> {
     pub(crate) sweep: &'a str,
     pub(crate) index: u32,
-    /// The file of its parameters.
+    /// The file of the trial's parameters.
     pub(crate) parameters: &'a Path,
-    /// Where its files go: what lies there is collected.
+    /// The folder for W&B's files; it is collected.
     pub(crate) folder: &'a Path,
-    /// Where W&B puts it.
+    /// The project and entity that the sweep file names.
     pub(crate) place: &'a WandbPlace,
 }
 
-/// The variables of a run; those that the job sets itself are left as they are. Without a key, W&B would ask for one and
-/// fail: runs stay on this machine then. With one, all attempts of a trial are one run.
+/// The variables of a run; those that the job sets itself are not changed. Without a key, W&B would ask for one and
+/// fail, so runs stay on this machine. With a key, all attempts of a trial are one run.
 pub(crate) fn variables(
     run: Run<'_>,
     home: Option<&Path>,
     inherited: &dyn Fn(&str) -> Option<String>,
 ) -> Vec<(String, String)> {
     let is_set = |name: &&str| inherited(name).is_some_and(|value| !value.is_empty());
-    // `wandb login` leaves its key there.
+    // `wandb login` stores its key there.
     let netrc = home.and_then(|home| read_regular(&home.join(".netrc"), MOST_NETRC_BYTES).ok());
     let has_key =
         KEYS.iter().any(is_set) || netrc.is_some_and(|netrc| String::from_utf8_lossy(&netrc).contains("wandb"));
@@ -56,7 +56,7 @@ pub(crate) fn variables(
         ("WANDB_RUN_GROUP", run.sweep.to_owned()),
         ("WANDB_RUN_ID", format!("{}-{}", run.sweep, run.index)),
         (FLUSH, "0.2".to_owned()),
-        // Offline, W&B warns that it resumes nothing.
+        // Offline, W&B warns that it does not resume anything.
         if has_key { (RESUME, "allow".to_owned()) } else { (MODE, "offline".to_owned()) },
     ];
     let WandbPlace { project, entity } = run.place.clone();
@@ -82,7 +82,7 @@ fn yaml(value: &Value) -> String {
     }
 }
 
-/// PyYAML takes `1e-7` for a text: a number with an exponent needs a point, and the exponent a sign.
+/// Adds a point to a number with an exponent, and a sign to the exponent. PyYAML reads `1e-7` as a text.
 fn with_point(number: &str) -> String {
     let Some((mantissa, exponent)) = number.split_once(['e', 'E']) else { return number.to_owned() };
     let point = if mantissa.contains('.') { "" } else { ".0" };
@@ -90,13 +90,13 @@ fn with_point(number: &str) -> String {
     format!("{mantissa}{point}e{sign}{exponent}")
 }
 
-/// JSON's quotes and escapes are YAML's (YAML 1.1, section 5.6), but for what only JSON leaves as it is.
+/// Quotes a text as JSON does, which YAML reads (YAML 1.1, section 5.6), and escapes what only JSON leaves as it is.
 fn quoted(text: &str) -> String {
     let json = Value::from(text).to_string();
     json.chars().map(|c| if is_plain(c) { c.to_string() } else { escaped(c) }).collect()
 }
 
-/// What PyYAML's reader takes (`Reader.NON_PRINTABLE`), less the line breaks that it would fold.
+/// Whether PyYAML's reader accepts a character (`Reader.NON_PRINTABLE`) and does not fold it as a line break.
 fn is_plain(c: char) -> bool {
     matches!(c, ' '..='~' | '\u{a0}'..='\u{2027}' | '\u{202a}'..='\u{d7ff}' | '\u{e000}'..='\u{fefe}'
         | '\u{ff00}'..='\u{fffd}' | '\u{10000}'..)

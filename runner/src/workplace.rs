@@ -1,4 +1,4 @@
-//! The folders of one attempt, and the environment that tells the training command of them.
+//! The folders of one attempt, and the environment variables that name them to the training command.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,49 +22,50 @@ use crate::storage::Storage;
 use crate::user::User;
 use crate::wandb;
 
-/// The training's folder in the temporary one, and what is in it.
+/// The training's folder in the temporary folder, and the files in it.
 const TRAININGS: &str = "training";
 const METRICS: &str = "metrics";
 const FINISHED: &str = "finished";
 const HOME: &str = "home";
-/// Where Hugging Face's Trainer writes event files (transformers 5.24, `integration_utils.py`): they are collected there.
+/// The variable for the folder of Trainer's event files (transformers 5.24, `integration_utils.py`); they are
+/// collected.
 const TENSORBOARD: &str = "TENSORBOARD_LOGGING_DIR";
-/// Where libraries log by default, in the working folder: PyTorch's SummaryWriter, Lightning, Hydra, Detectron2, MMEngine,
-/// and what quick starts choose. The whole folder may have datasets.
+/// Default log folders of libraries in the working folder: PyTorch's SummaryWriter, Lightning, Hydra, Detectron2,
+/// MMEngine, and what quick starts choose. The rest is not searched, because it may have datasets.
 const LOGS_OF_LIBRARIES: [&str; 8] =
     ["runs", "lightning_logs", "tb_logs", "logs", "output", "outputs", "results", "work_dirs"];
 const PARAMETERS: &str = "parameters.json";
 const OF_WANDB: &str = "wandb-parameters.yaml";
 const DATASETS: &str = "datasets";
-/// Of the temporary folder: the training reads its parameters there.
+/// The mode of the temporary folder, in which the training reads its parameters.
 const READABLE: u32 = 0o755;
 
-/// Where the command finds and leaves things. The temporary folder goes when this is dropped.
+/// The files and folders of the command. Dropping this removes the temporary folder.
 pub(crate) struct Workplace {
     index: u32,
     all_storage: PathBuf,
-    /// `<root>/storage/<index>`: the path by which the command knows its storage folder.
+    /// `<root>/storage/<index>`: the path of the storage folder that the command gets.
     output: PathBuf,
-    /// What is collected.
+    /// The storage folder, which is collected.
     pub(crate) storage: Storage,
-    /// Where the workspace is mounted; without one, an ordinary folder.
+    /// The mount point of the workspace; without a workspace, an ordinary folder.
     workspace: PathBuf,
     /// Where the command saves its checkpoints.
     pub(crate) checkpoints: PathBuf,
-    /// The training code, and where the command runs.
+    /// The folder of the training code, in which the command runs.
     pub(crate) code: Option<PathBuf>,
-    /// The runner's own.
+    /// The runner's own files.
     pub(crate) own: OwnFiles,
     user: Option<User>,
-    /// What judges the workspace's files.
+    /// Judges the workspace's files.
     formats: Arc<FormatReader>,
     scratch: TempDir,
 }
 
 impl Workplace {
-    /// Makes the folders (the seeds' `/storage/<index>` and `/dltraining`) and writes the parameters down. Where a
-    /// workspace `is_mounted`, what the command leaves in its storage folder lies there, so that the outputs of earlier
-    /// attempts are not lost.
+    /// Makes the folders (the seeds' `/storage/<index>` and `/dltraining`) and writes the parameters to a file. If a
+    /// workspace `is_mounted`, the files of the storage folder are on it, so that the outputs of earlier attempts are
+    /// not lost.
     pub(crate) fn make(
         (root, workspace): (&Path, PathBuf),
         trial: &TrialLine,
@@ -96,7 +97,7 @@ impl Workplace {
             formats: Arc::new(FormatReader::new(user.cloned())),
             scratch,
         };
-        // A workspace is this trial's alone; other folders change hands only where that was asked for.
+        // A workspace is this trial's alone. Other folders get another owner only if the job asks for that.
         let owner = user.cloned().or_else(|| is_mounted.then(User::own)).map(|user| user.owner());
         prepared(&place.output, place.storage.make(owner))?;
         prepared(&place.workspace, place.make_shared(owner))?;
@@ -104,13 +105,13 @@ impl Workplace {
         Ok(place)
     }
 
-    /// The folders of checkpoints and of datasets.
+    /// Makes the folders of checkpoints and of datasets.
     fn make_shared(&self, owner: Option<Owner>) -> io::Result<()> {
         let workspace = Folder::made(&self.workspace)?;
         for name in [CHECKPOINTS, DATASETS] {
             match workspace.make_folder(name.as_ref()) {
                 Ok(folder) => owner.map_or(Ok(()), |owner| folder.give_to(owner))?,
-                // Only the training uses it, and may go through a link.
+                // Only the training uses this folder, and it may follow a link.
                 Err(error) if name == DATASETS && is_odd(&error) => {}
                 Err(error) => return Err(error),
             }
@@ -132,22 +133,22 @@ impl Workplace {
         })
     }
 
-    /// The trial's parameters as one JSON object.
+    /// The path of the file with the trial's parameters as one JSON object.
     pub(crate) fn parameters(&self) -> PathBuf {
         self.scratch.path().join(PARAMETERS)
     }
 
-    /// The storage folder, as the command knows it.
+    /// The path of the storage folder that the command gets.
     pub(crate) fn output(&self) -> &Path {
         &self.output
     }
 
-    /// The same for `wandb.config`.
+    /// The path of the file with the parameters for `wandb.config`.
     pub(crate) fn wandb_parameters(&self) -> PathBuf {
         self.scratch.path().join(OF_WANDB)
     }
 
-    /// The folder of checkpoints, as what is collected.
+    /// The folder of checkpoints, in the form in which it is collected.
     pub(crate) fn saved(&self) -> Storage {
         Storage::new(self.workspace.clone(), CHECKPOINTS.into(), &self.checkpoints, self.user.clone())
     }
@@ -161,18 +162,18 @@ impl Workplace {
         self.scratch.path().join(TRAININGS)
     }
 
-    /// Where the training code is put together.
+    /// The folders in which the training code is put together.
     pub(crate) fn for_code(&self) -> code::Place<'_> {
         code::Place { workspace: &self.workspace, storage: &self.all_storage, temporary: self.trainings() }
     }
 
-    /// The file that the command may append metrics to.
+    /// The file to which the command may append metrics.
     pub(crate) fn metrics(&self) -> MetricsFile {
         MetricsFile::new(self.scratch.path().to_owned(), Path::new(TRAININGS).join(METRICS), self.user.clone())
     }
 
-    /// The folders in which libraries log: where only the runner can change the path, and the path below it. Also who the
-    /// training runs as.
+    /// The folders in which libraries log, and the user that the training runs as. A folder is a path that only the
+    /// runner can change, and the path below it.
     pub(crate) fn log_folders(&self) -> (Vec<(PathBuf, PathBuf)>, Option<User>) {
         let (base, storage) = self.storage.place();
         let storage = storage.strip_prefix(base).unwrap_or(&storage).to_owned();
@@ -186,7 +187,7 @@ impl Workplace {
         (folders, self.user.clone())
     }
 
-    /// A home of the attempt's own, for a user that has none.
+    /// Makes a home for this attempt, for a user that has none.
     pub(crate) fn home(&self) -> Result<PathBuf, Failure> {
         let home = self.trainings().join(HOME);
         let made = Folder::trusted(self.scratch.path())
@@ -195,15 +196,15 @@ impl Workplace {
         Ok(home)
     }
 
-    /// Whether the command has said that its result is whole: by a file of that name. It is this attempt's own, so none
-    /// of an earlier attempt can be in its place.
+    /// Whether the command has declared its result complete, by a file of that name. The folder is this attempt's own,
+    /// so the file cannot be an earlier attempt's.
     pub(crate) fn is_finished(&self) -> bool {
         let scratch = Folder::trusted(self.scratch.path());
         let finished = scratch.and_then(|scratch| scratch.status(&Path::new(TRAININGS).join(FINISHED)));
         finished.is_ok_and(|found| found.kind == Kind::File)
     }
 
-    /// What the command's environment has beyond the runner's own.
+    /// The variables that the command's environment has in addition to the runner's own.
     pub(crate) fn variables(
         &self,
         parameters: &Map<String, Value>,
@@ -222,8 +223,8 @@ impl Workplace {
                 ("SPOTSWEEP_OUTPUT", path(&self.output)),
                 ("SPOTSWEEP_CHECKPOINTS", path(&self.checkpoints)),
                 ("SPOTSWEEP_DATASETS", path(&self.workspace.join(DATASETS))),
-                // The seeds' scripts read it as the index into the whole list; Batch's own value
-                // counts within one array job, and a single trial has none.
+                // The seeds' scripts read it as the index into the whole list. Batch's own value counts within one
+                // array job, and a single trial has none.
                 ("AWS_BATCH_JOB_ARRAY_INDEX", index),
             ]
             .map(|(name, value)| (name.to_owned(), value)),
@@ -233,21 +234,21 @@ impl Workplace {
             variables.push((TENSORBOARD.to_owned(), path(&self.output.join("tensorboard"))));
         }
         if inherited("PYTHONUNBUFFERED").is_none() {
-            // Otherwise Python keeps metrics back until its buffer is full.
+            // Without this, Python holds metrics back until its buffer is full.
             variables.push(("PYTHONUNBUFFERED".to_owned(), "1".to_owned()));
         }
         variables
     }
 }
 
-/// Where temporary folders go: not where a training could put another one in their place.
+/// The folder for temporary folders: one in which a training cannot replace them.
 fn temporary() -> PathBuf {
     let usual = std::env::temp_dir();
     if is_protected(&usual).unwrap_or(false) { usual } else { "/tmp".into() }
 }
 
-/// Makes `name` in `folder` lead to `kept`; whether it does. A folder with something in it stays: where `/storage` is a
-/// file system that outlives the container, as in the seeds, its outputs are kept anyway.
+/// Makes `name` in `folder` a link to `kept`; returns whether it is one. A folder that is not empty stays. If
+/// `/storage` is a file system that outlives the container, as in the seeds, its outputs are kept anyway.
 fn lead(folder: &Path, name: &Path, kept: &Path) -> io::Result<bool> {
     let storage = Folder::made(folder)?;
     let is_folder = storage.status(name).is_ok_and(|found| found.kind == Kind::Folder);

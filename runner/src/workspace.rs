@@ -1,4 +1,4 @@
-//! The trial's volume at `<root>/dltraining`: mounted, checked, and let go of.
+//! Waits for the trial's volume, mounts it at `<root>/dltraining`, checks it, and unmounts it.
 
 mod charge;
 mod device;
@@ -21,10 +21,10 @@ use crate::exit::Failure;
 use crate::log::say;
 use crate::reading::FormatReader;
 
-/// Where the workspace is, below the root; without one, an ordinary folder.
+/// The path of the workspace below the root; without a workspace, an ordinary folder.
 pub(crate) const POINT: &str = "dltraining";
 
-/// Why a workspace cannot be used, though its volume is attached.
+/// Why a workspace cannot be used although its volume is attached.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WorkspaceError {
     #[error("cannot read {0}: the container must be privileged, or have CAP_SYS_ADMIN and the device")]
@@ -81,12 +81,12 @@ pub(crate) struct Workspace {
 }
 
 impl Workspace {
-    /// Waits for the volume and mounts it. Only a volume that was granted as blank gets a file system, where it is
-    /// blank or an attempt has died while it made one.
+    /// Waits for the volume and mounts it. Only a volume that was granted as blank gets a file system, if it is blank
+    /// or an attempt died while it made one.
     pub(crate) async fn mount(config: &Config, grant: &WorkspaceGrant, deadline: Instant) -> Result<Self, Failure> {
         let device = device::wait(&config.devices, grant, deadline).await?;
         let point = point(config)?;
-        // Not to be cancelled half-way: what is mounted must be known, to be unmounted.
+        // Must not be cancelled half-way: what is mounted must be recorded, so that it can be unmounted.
         let formatted = tokio::task::block_in_place(|| match &device {
             Device::Folder(folder) => mount::link(folder, &point).map(|()| false),
             Device::Block(device) => mount_device(device, &point, grant),
@@ -95,23 +95,23 @@ impl Workspace {
         Ok(Self { volume: grant.volume.clone(), formatted, point, device, formats })
     }
 
-    /// Its files.
+    /// The files of the workspace.
     pub(crate) fn disk(&self) -> MountedDisk {
         MountedDisk::below(&self.point).judged_by(self.formats.clone())
     }
 
-    /// What judges them.
+    /// The reader that judges the workspace's files.
     pub(crate) fn formats(&self) -> &Arc<FormatReader> {
         &self.formats
     }
 
-    /// Where it is mounted.
+    /// The mount point.
     pub(crate) fn point(&self) -> &Path {
         &self.point
     }
 
-    /// Whether its files are on a disk of their own: their inode numbers then go with them, and
-    /// they are only safe once they are written out.
+    /// Whether the workspace's files are on a separate disk. Then their inode numbers move with them, and they are only
+    /// safe after they are written out.
     pub(crate) fn is_disk(&self) -> bool {
         match self.device {
             Device::Block(_) => true,
@@ -119,7 +119,7 @@ impl Workspace {
         }
     }
 
-    /// Writes everything out.
+    /// Writes the file system out.
     pub(crate) async fn sync(&self) -> io::Result<()> {
         let point = self.point.clone();
         match self.device {
@@ -129,7 +129,7 @@ impl Workspace {
         }
     }
 
-    /// Unmounts it; false where a process keeps it busy for longer than a killed process does.
+    /// Unmounts the workspace. Returns false if a process uses it for longer than a killed process would.
     pub(crate) async fn unmount(&self) -> io::Result<bool> {
         match &self.device {
             Device::Block(device) => mount::leave(device, &self.point).await,
@@ -137,7 +137,7 @@ impl Workspace {
         }
     }
 
-    /// Takes a busy one out of sight, so that this attempt can end.
+    /// Detaches the mount of a busy workspace, so that this attempt can end.
     pub(crate) fn detach(&self) -> io::Result<()> {
         mount::detach(&self.point)
     }

@@ -1,4 +1,4 @@
-//! How long it takes until what the kernel has not written yet is on the volume.
+//! Computes how long it takes until the kernel has written its unwritten data to the volume.
 
 use std::time::Duration;
 
@@ -6,27 +6,27 @@ use rustix::param::page_size;
 
 use crate::kernel;
 
-/// The speed of a gp3 volume for which no other one was asked, in bytes a second.
+/// The default speed of a gp3 volume, in bytes per second.
 /// <https://docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html>
 const BASELINE: f64 = 125.0 * 1024.0 * 1024.0;
-/// Between two measurements of the speed.
+/// The time between two measurements of the speed.
 const WINDOW: Duration = Duration::from_secs(1);
-/// So many bytes are on their way where the kernel writes as fast as it can. A few pages of some log say nothing.
+/// With this many bytes under way, the kernel writes at full speed. A few pages of a log do not show the speed.
 const BUSY: u64 = 4 * 1024 * 1024;
 
-/// What the kernel counts, in bytes, for all volumes of the machine.
+/// The kernel's counters, in bytes, for all volumes of the machine.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Counters {
-    /// Changed in memory, and not yet on its way.
+    /// Changed in memory, and not yet being written.
     dirty: u64,
-    /// On its way.
+    /// Being written.
     in_flight: u64,
     /// Written since the machine started.
     written: u64,
 }
 
 impl Counters {
-    /// `None` where the kernel does not say.
+    /// The current counters; `None` if the kernel does not report them.
     pub(crate) fn now() -> Option<Self> {
         Self::parse(&kernel::text("/proc/vmstat").ok()?)
     }
@@ -44,7 +44,7 @@ impl Counters {
 /// Measures the speed while something is written.
 #[derive(Debug)]
 pub(crate) struct Writeback {
-    /// Bytes a second.
+    /// The measured speed in bytes per second.
     speed: f64,
     /// The beginning of the current window.
     since: Option<(Duration, Counters)>,
@@ -55,8 +55,8 @@ impl Writeback {
         Self { speed: BASELINE, since: None }
     }
 
-    /// The time that it takes to write out all of `counters`, at the speed of the last window in which the kernel wrote
-    /// as fast as it can. `at` is a time that goes on from look to look.
+    /// The time to write out all of `counters`, at the speed of the last window in which the kernel wrote at full
+    /// speed. `at` is a time that increases from look to look.
     pub(crate) fn time(&mut self, at: Duration, counters: Counters) -> Duration {
         match self.since {
             Some((since, _)) if at.saturating_sub(since) < WINDOW => {}
@@ -95,7 +95,7 @@ mod tests {
         let near = |found: f64, expected: f64| assert!((found - expected).abs() < 0.01, "{found} is not {expected}");
         near(time(0, counters(0, 0, 7)), 0.0);
         near(time(500, counters(250, 0, 7)), 2.0);
-        // Nothing was on its way at the beginning: no speed.
+        // No bytes were under way at the beginning, so no speed is measured.
         near(time(1000, counters(960, 40, 47)), 8.0);
         near(time(1900, counters(960, 40, 80)), 8.0);
         // 50 MiB within a second.
@@ -104,7 +104,7 @@ mod tests {
         // A few pages.
         near(time(3500, counters(3, 1, 298)), 0.02);
         near(time(4600, counters(3, 1, 299)), 0.02);
-        // All is written: the last speed counts.
+        // All bytes are written, so the last speed counts.
         near(time(6000, counters(0, 0, 600)), 0.0);
         near(time(7000, counters(400, 0, 600)), 2.0);
     }

@@ -1,4 +1,4 @@
-//! The real binary with real children against a server that plays Lambda, S3 and IMDS.
+//! The real binary with real children, against a server that emulates Lambda, S3 and IMDS.
 #![allow(clippy::disallowed_methods, reason = "the tests lay files out")]
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -116,7 +116,7 @@ async fn a_trial_is_claimed_trained_and_collected() {
     assert_eq!(std::fs::read_dir(world.path("tmp")).unwrap().count(), 0, "temporary files are left");
 }
 
-/// Extra variables, command, exit code, what the log says.
+/// Extra variables, the command, the exit code, and the message in the log.
 type Case<'a> = (&'a [(&'a str, &'a str)], &'a [&'a str], i32, &'a str);
 
 #[tokio::test(flavor = "multi_thread")]
@@ -125,7 +125,7 @@ async fn the_command_ends_the_job_with_its_own_code() {
     let by_hand: &[(&str, &str)] = &[("SPOTSWEEP_SWEEP", "")];
     let cases: [Case; 11] = [
         (&[], &["sh", "-c", "exit 3"], 3, "ended with code 3"),
-        // An interruption's own code would have Batch start the failed command again.
+        // With the code of an interruption, Batch would start the failed command again.
         (&[], &["sh", "-c", "exit 75"], 1, "ended with code 75"),
         (&[], &["sh", "-c", "kill -KILL $$"], 137, "ended with code 137"),
         (&[], &["no-such-command"], 127, "cannot start `no-such-command`"),
@@ -154,7 +154,7 @@ async fn the_command_sees_the_gpus_that_ecs_has_given_to_it() {
     let cases: [(&[(&str, &str)], &str); 7] = [
         (&[given("GPU-5a2c,GPU-77f0")], "GPU-5a2c,GPU-77f0"),
         (&[given("GPU-5a2c"), chosen("1")], "1"),
-        // None, for CUDA.
+        // CUDA takes this for no GPU.
         (&[given("GPU-5a2c"), chosen("")], ""),
         (&[given("all")], "unset"),
         (&[given("void")], "unset"),
@@ -181,11 +181,11 @@ async fn without_a_grant_nothing_is_started() {
     fn strange(_: &str, _: usize) -> Answer {
         Answer::Json(json!({"accepted": {}}))
     }
-    // How trial-claim behaves, exit code, least and most number of calls, what the log says.
+    // How trial-claim answers, the exit code, the least and most calls, and the message in the log.
     let cases: [(world::Invoke, i32, usize, usize, &str); 4] = [
         (refused, 77, 1, 1, "a later one has the trial"),
         (unknown, 76, 1, 1, "trial-claim"),
-        // Not the trial's fault: the next attempt may be answered.
+        // The trial is not the cause: the next attempt may get an answer.
         (down, 75, 2, 20, "trying again"),
         (strange, 76, 1, 1, "does not fit"),
     ];
@@ -199,7 +199,7 @@ async fn without_a_grant_nothing_is_started() {
     }
 }
 
-/// Another runner has the trial, and reports for it: the job must not end as a success with its figures.
+/// Another runner has claimed the trial, and reports for it. The job must not end as a success with its figures.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refused_end_is_no_success() {
     fn refused(request: &str, nth: usize) -> Answer {
@@ -287,7 +287,7 @@ async fn outputs_go_up_while_the_command_runs() {
 async fn after_a_stop_signal_no_exit_code_is_an_end() {
     let saves = r#"trap 'echo saved > "$SPOTSWEEP_OUTPUT/model"; exit CODE' TERM INT"#;
     let finishes = saves.replace("exit", r#"touch "$SPOTSWEEP_FINISHED"; exit"#);
-    // Reaction, signal, the job's exit code, the code that the end is reported with.
+    // The reaction, the signal, the job's exit code, and the code that the end is reported with.
     for (reaction, signal, expected, ended) in [
         (saves.replace("CODE", "0"), Signal::TERM, 75, None),
         (saves.replace("CODE", "5"), Signal::INT, 75, None),
@@ -316,7 +316,7 @@ async fn after_a_stop_signal_no_exit_code_is_an_end() {
 async fn a_metadata_service_that_misses_answers_fails_no_attempt() {
     let world = World::start(kind, well).await;
     world.miss(6);
-    // As ECS has it: no region in the container.
+    // ECS sets no region in the container.
     let script = r#"echo "$AWS_REGION $AWS_DEFAULT_REGION""#;
     let outcome = world.run(&[("AWS_REGION", "")], &["sh", "-c", script]).await;
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
@@ -332,13 +332,13 @@ async fn nothing_outlives_the_runner() {
         let pid = read(&world.path(name)).trim().parse().ok().and_then(Pid::from_raw);
         pid.is_some_and(|pid| test_kill_process(pid).is_err())
     };
-    // A helper of the command that holds its output open.
+    // A helper of the command that keeps its output open.
     let script = format!("sleep 600 & echo $! > {}", world.path("helper").display());
     let outcome = world.run(&[], &["sh", "-c", &script]).await;
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
     until("the helper is gone", || gone("helper")).await;
 
-    // A runner that is killed, as on an instance that dies.
+    // The runner is killed, as on an instance that fails.
     let script = format!("echo $$ > {}; exec sleep 600", world.path("command").display());
     let mut runner = world.spawn(&[], &["sh", "-c", &script]);
     until("the command runs", || read(&world.path("command")).ends_with('\n')).await;

@@ -17,19 +17,18 @@ use super::{Answer, Request, Task};
 use crate::processes;
 use crate::user::User;
 
-/// How often it is looked whether an answer is still wanted.
+/// How often the runner checks whether an answer is still wanted.
 const TICK: Duration = Duration::from_millis(100);
 /// How long a process may be silent. It answers after each piece of a file and each folder.
 pub(super) const SILENCE: Duration = Duration::from_secs(20);
-/// Answers on their way.
+/// How many answers may wait in the channel.
 const IN_FLIGHT: usize = 64;
-/// The longest answer.
+/// The longest answer, in bytes.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// The processes that run.
 static RUNNING: Mutex<BTreeSet<Id>> = Mutex::new(BTreeSet::new());
 
-/// Whether a process is one of these: the runner ends them itself.
+/// Whether a process is a reading process. The runner ends these itself.
 pub(crate) fn is_reader(id: Id) -> bool {
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner).contains(&id)
 }
@@ -37,11 +36,11 @@ pub(crate) fn is_reader(id: Id) -> bool {
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Broken {
-    /// It was silent for too long.
+    /// The process was silent for this long, which is too long.
     Silent(Duration),
-    /// It has ended, by its bounds or by a fault of this program.
+    /// The process has ended, because of its limits or of a bug in this program.
     Ended,
-    /// The asker no longer waits.
+    /// The runner does not wait for the answer any more.
     GivenUp,
 }
 
@@ -55,7 +54,7 @@ impl fmt::Display for Broken {
     }
 }
 
-/// A reading process. It ends when this is dropped.
+/// A reading process. Dropping this ends it.
 #[derive(Debug)]
 pub(super) struct Asked {
     child: Child,
@@ -65,7 +64,8 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// Starts one for `task`, with the rights of `user`; without one, with the runner's, less all capabilities.
+    /// Starts a process for `task`, with the rights of `user`. Without a user, it has the runner's rights without any
+    /// capability.
     #[expect(
         clippy::disallowed_methods,
         reason = "it takes the training's rights itself, and the kernel lets no process of that user look into one that \
@@ -74,14 +74,14 @@ impl Asked {
     pub(super) fn start(task: &Task, user: Option<&User>) -> io::Result<Self> {
         let mut command = Command::new(std::env::current_exe()?);
         command.arg(READ).arg(user.map(ToString::to_string).unwrap_or_default());
-        // What the environment has is none of its business.
+        // The reading process needs no variable of the environment.
         command.env_clear().current_dir("/").stdin(Stdio::piped()).stdout(Stdio::piped());
         let (mut child, id) = listed(&mut command)?;
         let lost = || io::Error::other("no pipe");
         let (stdin, stdout) = (child.stdin.take().ok_or_else(lost)?, child.stdout.take().ok_or_else(lost)?);
         let (requests, asked) = channel();
         let (answering, answers) = sync_channel(IN_FLIGHT);
-        // Writing may block too, where the process is stopped. Ending it ends that.
+        // Writing blocks too if the process is stopped; ending the process ends the write.
         thread::Builder::new().name("reading".to_owned()).spawn(move || converse(stdin, stdout, &asked, &answering))?;
         let mut started = Self { child, id, requests, answers };
         let ready = started.send(&serde_json::to_string(task)?, SILENCE, &AtomicBool::new(false), &mut |_| ());
@@ -89,7 +89,7 @@ impl Asked {
         Ok(started)
     }
 
-    /// Asks, and hands over the answers. After an error it is of no more use.
+    /// Sends a request, and hands over the answers. After an error, the process cannot be used any more.
     pub(super) fn ask(
         &mut self,
         request: &Request,
@@ -97,7 +97,7 @@ impl Asked {
         given_up: &AtomicBool,
         take: &mut dyn FnMut(Answer),
     ) -> Result<(), Broken> {
-        // What cannot be written as JSON is a path that is no text.
+        // Only a path that is not text cannot be written as JSON.
         let request = serde_json::to_string(request).map_err(|_| Broken::Ended)?;
         self.send(&request, silence, given_up, take)
     }
@@ -133,7 +133,7 @@ impl Asked {
 
 impl Drop for Asked {
     fn drop(&mut self) {
-        // Each fails only where it has ended, and the runner has reaped it with its other children.
+        // Each fails only if the process has ended and the runner has reaped it with its other children.
         let _ = self.child.kill();
         let _ = self.child.wait();
         if let Some(id) = self.id {
@@ -142,8 +142,9 @@ impl Drop for Asked {
     }
 }
 
-/// Starts a process that [`is_reader`] knows from its first moment: the list is locked until the process is on it.
-/// Otherwise the end of a short training could kill the process with what that training has left behind.
+/// Starts a process that [`is_reader`] finds from its first moment, because the list is locked until the process is on
+/// it. Otherwise the runner could kill the process at the end of a short training, with the processes that the training
+/// leaves.
 fn listed(command: &mut Command) -> io::Result<(Child, Option<Id>)> {
     let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
     let child = command.spawn()?;
@@ -152,7 +153,7 @@ fn listed(command: &mut Command) -> io::Result<(Child, Option<Id>)> {
     Ok((child, id))
 }
 
-/// Until either side ends.
+/// Passes requests and answers on until either side ends.
 fn converse(mut stdin: ChildStdin, stdout: ChildStdout, asked: &Receiver<String>, answering: &SyncSender<Answer>) {
     let mut stdout = BufReader::new(stdout);
     for request in asked {

@@ -14,17 +14,17 @@ use super::{Answer, Request, Task};
 use crate::log::say;
 use crate::user::User;
 
-/// Bytes a second that a file may take to be judged: less than a volume gives, and than any decoder takes in.
+/// How many bytes of a file are judged in a second at least: less than a volume delivers, and than any decoder reads.
 const SPEED: u64 = 50 << 20;
-/// The time beyond that which all files have together. It comes back with time.
+/// The extra time that all files have together. It is refilled as time passes.
 const ALLOWANCE: Duration = Duration::from_secs(60);
-/// So much of the time that has passed comes back.
+/// One part in this many of the time that has passed is added to the allowance.
 const SHARE: u32 = 10;
-/// What the end of a process costs.
+/// The time that is taken from the allowance when a process ends.
 const RESTART: Duration = Duration::from_secs(5);
 
-/// Judges files in a process of its own. A file that takes more than its share of time or memory is not judged: it
-/// counts neither as torn nor as proven.
+/// Judges files in a separate process. A file that takes more than its share of time or memory is not judged: it counts
+/// neither as torn nor as proven.
 pub(crate) struct FormatReader {
     user: Option<User>,
     state: Mutex<State>,
@@ -33,20 +33,20 @@ pub(crate) struct FormatReader {
 struct State {
     asked: Option<Asked>,
     allowance: Duration,
-    /// When the allowance was so.
+    /// When the allowance was last computed.
     at: Instant,
-    /// When there is no more time at all.
+    /// After this moment, no file is judged.
     until: Option<Instant>,
 }
 
 impl FormatReader {
-    /// For files of a training that runs as `user`.
+    /// Makes a reader for files of a training that runs as `user`.
     pub(crate) fn new(user: Option<User>) -> Self {
         let state = State { asked: None, allowance: ALLOWANCE, at: Instant::now(), until: None };
         Self { user, state: Mutex::new(state) }
     }
 
-    /// From now on there is no time after that moment.
+    /// Sets the moment after which no file is judged.
     pub(crate) fn hurry(&self, until: Instant) {
         self.lock().until = Some(until);
     }
@@ -55,7 +55,7 @@ impl FormatReader {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The answer; `None` where there is none within the bounds.
+    /// Returns the answer, or `None` if there is none within the limits.
     fn ask(&self, judged: Judged<'_>, request: fn(&Judged<'_>) -> Request) -> io::Result<Option<Answer>> {
         let mut state = self.lock();
         let (now, free) = (Instant::now(), Duration::from_secs(judged.allocated / SPEED));

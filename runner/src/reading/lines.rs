@@ -14,12 +14,12 @@ use crate::log::say;
 use crate::unread::Unread;
 use crate::user::User;
 
-/// Lines that wait: together some megabytes. Beyond that, the training waits to write more.
+/// Batches of lines that wait, together some megabytes. If there are more, the training has to wait.
 const IN_FLIGHT: usize = 32;
-/// So many processes are started. One that ends has met a fault of this program, which the next line may meet again.
+/// How many processes are started. A bug of this program ends a process, and the next line may cause it again.
 const MOST_STARTS: u32 = 8;
 
-/// Where one stream of lines goes.
+/// Takes the lines of one stream.
 #[derive(Debug, Clone)]
 pub(crate) struct Lines {
     stream: usize,
@@ -27,16 +27,16 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// Hands lines over.
+    /// Hands lines over to the reading process.
     pub(crate) async fn read(&self, lines: Vec<String>) {
         if !lines.is_empty() {
-            // Fails only where the reader has already ended.
+            // Fails only if the reader has already ended.
             let _ = self.to.send((self.stream, lines)).await;
         }
     }
 }
 
-/// Reads so many streams until all of them have ended, and hands over what is `found`.
+/// Reads `STREAMS` streams until all of them have ended, and hands over each metric to `found`.
 pub(crate) fn read_lines<const STREAMS: usize>(
     (named, patterns): (Option<String>, Vec<MetricPattern>),
     user: Option<User>,
@@ -51,7 +51,7 @@ pub(crate) fn read_lines<const STREAMS: usize>(
     let reading = spawn_blocking(move || {
         let mut take = |answer: Answer| {
             if let Answer::Logged(logged) = answer {
-                // Fails only where the recorder has already ended.
+                // Fails only if the recorder has already ended.
                 let _ = found.blocking_send(logged);
             }
         };
@@ -76,7 +76,7 @@ pub(crate) fn read_lines<const STREAMS: usize>(
     (streams, reading)
 }
 
-/// A process for the task, unless the system refuses one.
+/// Starts a process for the task; `None` if the system refuses one.
 pub(super) fn started(task: &Task, user: Option<&User>) -> Option<Asked> {
     let started = Asked::start(task, user);
     started.map_err(|error| say(&format!("metrics are not read: {error}"))).ok()

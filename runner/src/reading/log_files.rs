@@ -10,39 +10,38 @@ use spotsweep_training_metrics::{LogFile, Logged, MENTION_BYTES, Read, Shared, m
 
 use super::Answer;
 
-/// More files than that are not of one training.
+/// A single training does not have more files than this.
 const MOST_FILES: usize = 1000;
-/// Values that are held to be put in the order of their times.
+/// How many values are held before they are sorted by their times.
 const MOST_HELD: usize = 50_000;
 
-/// A file, as it was when it was read last.
+/// The state of a file when it was last read.
 #[derive(Debug)]
 struct Followed {
     log: LogFile,
-    /// Inode, bytes, and nanoseconds since 1970 of the last change.
+    /// Inode, size in bytes, and time of the last change in nanoseconds since 1970.
     stamp: (u64, u64, i64),
 }
 
-/// All such files of a trial, in the folders that the training writes to.
+/// All log files of a trial, in the folders that the training writes to.
 #[derive(Debug)]
 pub(super) struct LogFiles {
-    /// Folders whose paths only the runner can change, and paths below them.
+    /// Pairs of a folder whose path only the runner can change, and a path below it.
     roots: Vec<(PathBuf, PathBuf)>,
     skipped: BTreeSet<String>,
     files: BTreeMap<PathBuf, Followed>,
     shared: Shared,
-    /// Seconds since 1970: what was logged before is recorded already.
+    /// Seconds since 1970: values logged before this time are recorded already.
     since: f64,
-    /// The metric that ranks the trials.
+    /// The name of the metric that ranks the trials.
     named: Option<String>,
 }
 
-/// Where answers go.
 type Tell<'a> = dyn FnMut(Answer) -> io::Result<()> + 'a;
 
 impl LogFiles {
-    /// Those below `roots`. What was logged before `since`, in seconds since 1970, is recorded already. `named` is the
-    /// metric that the sweep file names.
+    /// Makes a list of the files below `roots`. Values logged before `since`, in seconds since 1970, are recorded
+    /// already. `named` is the metric that the sweep file names.
     pub(super) fn new(
         roots: Vec<(PathBuf, PathBuf)>,
         (since, named): (f64, Option<String>),
@@ -52,17 +51,18 @@ impl LogFiles {
         Self { roots, skipped, files: BTreeMap::new(), shared, since, named }
     }
 
-    /// Tells what is new. A folder or file that cannot be read now may be at the next look.
+    /// Sends what is new. A folder or file that cannot be read now is tried again at the next look.
     ///
     /// # Errors
-    /// Where the answer cannot be sent.
+    ///
+    /// Sending an answer has failed.
     pub(super) fn look(&mut self, when: Read, tell: &mut Tell<'_>) -> io::Result<()> {
         let mut held = Vec::new();
         for (base, name) in self.roots.clone() {
             let Ok(folder) = Folder::trusted(&base).and_then(|base| base.folder(&name)) else { continue };
             let mut sent = Ok(());
             let (mut found, mut others) = (Vec::new(), Vec::new());
-            // Fails where a folder is removed meanwhile.
+            // Fails if a folder is removed meanwhile.
             let _ = folder.walk(|below, entries| {
                 let files = entries.iter().filter(|entry| entry.status.kind == Kind::File);
                 for path in files.map(|entry| below.join(&entry.name)) {
@@ -100,8 +100,8 @@ impl LogFiles {
         flush(&mut held, tell)
     }
 
-    /// Tells which files of this attempt have the sweep's metric, of kinds that are not read: rows of a dataset and single
-    /// predictions look the same, and their values would rank the trial.
+    /// Sends which files of this attempt have the sweep's metric, but are of kinds that are not read. Rows of a dataset
+    /// and single predictions look the same, and their values would rank the trial.
     fn tell_others(&self, folder: &Folder, others: &[PathBuf], tell: &mut Tell<'_>) -> io::Result<()> {
         let Some(named) = &self.named else { return Ok(()) };
         for path in others {
@@ -116,7 +116,7 @@ impl LogFiles {
         Ok(())
     }
 
-    /// `place` is where the folder is. `log` is new; a file that is followed already goes on with its own.
+    /// `place` is the path of the folder. `log` is new; if the file is followed already, its existing log is used.
     fn read_file(
         &mut self,
         (log, path): (LogFile, &Path),
@@ -138,7 +138,7 @@ impl LogFiles {
         if when == Read::During && followed.stamp == stamp {
             return Ok(());
         }
-        // What an attempt before has logged and not recorded comes first: later it would be newer than this attempt's.
+        // Values that an earlier attempt has not recorded come first: later they would be newer than this attempt's.
         followed.stamp = if when == Read::Before { (0, 0, 0) } else { stamp };
         let origin = origin(&whole);
         while let Ok(found) = followed.log.read(&file, when, &mut self.shared) {
@@ -155,7 +155,7 @@ impl LogFiles {
     }
 }
 
-/// What orders files by the numbers in their paths: the values of `version_10` are newer than those of `version_9`.
+/// A key that orders files by the numbers in their paths: `version_10` is newer than `version_9`.
 fn by_numbers(path: &Path) -> Vec<(u64, String)> {
     let path = path.to_string_lossy();
     let number = |digits: &str| if digits.is_empty() { 0 } else { digits.parse().unwrap_or(u64::MAX) };
@@ -163,7 +163,7 @@ fn by_numbers(path: &Path) -> Vec<(u64, String)> {
     path.split_inclusive(is_other).map(|part| (number(part.trim_end_matches(is_other)), part.to_owned())).collect()
 }
 
-/// A number of the file's own, beyond those of the streams of output.
+/// A number that identifies the file, larger than the numbers of the output streams.
 fn origin(path: &Path) -> u64 {
     let mut hasher = DefaultHasher::new();
     path.hash(&mut hasher);
@@ -178,7 +178,7 @@ fn reading(path: &Path) -> Answer {
     Answer::Reading(path.to_string_lossy().into_owned())
 }
 
-/// The newest value of a metric is the last: two attempts may have written to files of their own.
+/// Sends values in the order of their times, because two attempts may have written to separate files.
 fn flush(held: &mut Vec<Logged>, tell: &mut Tell<'_>) -> io::Result<()> {
     held.sort_by(|one, other| one.time.unwrap_or(f64::MAX).total_cmp(&other.time.unwrap_or(f64::MAX)));
     held.drain(..).try_for_each(|logged| tell(Answer::Logged(logged)))
@@ -219,14 +219,14 @@ mod tests {
         assert_eq!(looked(&mut files, Read::Last), []);
     }
 
-    /// Paths and texts of files.
+    /// Paths and contents of files.
     type Files = &'static [(&'static str, &'static str)];
-    /// The steps and values of a metric.
+    /// Steps and values of a metric.
     type Values = &'static [(Option<f64>, f64)];
 
     #[test]
     fn an_attempt_has_the_rows_of_its_own_folder() {
-        // What the attempt before has left, what is there at one look after another, and what is found.
+        // The files that the attempt before has left, the files at each look, and the values that are found.
         let cases: [(Files, &[Files], Values); 4] = [
             // Lightning's CSVLogger.
             (
@@ -237,7 +237,7 @@ mod tests {
                 ],
                 &[(Some(19.0), 0.7), (Some(29.0), 0.8)],
             ),
-            // Two of them in one look.
+            // Two of its files in one look.
             (
                 &[],
                 &[&[
@@ -246,7 +246,7 @@ mod tests {
                 ]],
                 &[(Some(9.0), 0.5), (Some(19.0), 0.6), (Some(9.0), 0.7), (Some(19.0), 0.8)],
             ),
-            // Ray Tune goes on in the folder of its trial.
+            // Ray Tune continues in the folder of its trial.
             (
                 &[("train_fn_a_00000_0_lr=0.1/progress.csv", "val_acc,training_iteration,trial_id\n0.5,1,a_00000\n")],
                 &[&[(

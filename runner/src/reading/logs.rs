@@ -22,24 +22,24 @@ use crate::progress::last_time;
 use crate::unread::Unread;
 use crate::user::User;
 
-/// How often they are looked at.
+/// How often the files are looked at.
 const EVERY: Duration = Duration::from_secs(5);
 /// How long the training waits for the first look.
 const AT_START: Duration = Duration::from_secs(60);
-/// So many processes are started: each that ends leaves out one file more.
+/// How many processes are started. For each one that ends, one more file is left out.
 const MOST_STARTS: u32 = 8;
 
-/// The files of one attempt.
+/// The log files of one attempt.
 #[derive(Debug)]
 pub(crate) struct Logs {
     roots: Vec<(PathBuf, PathBuf)>,
     user: Option<User>,
     /// The metric that the sweep file names.
     named: Option<String>,
-    /// Seconds since 1970 of the newest value.
+    /// The time of the newest recorded value, in seconds since 1970.
     since: f64,
     skipped: BTreeSet<String>,
-    /// What is not searched for metrics.
+    /// The files that are not searched for metrics.
     pub(crate) unread: Unread,
     asked: Option<Asked>,
     starts_left: u32,
@@ -47,8 +47,8 @@ pub(crate) struct Logs {
 }
 
 impl Logs {
-    /// Those below `roots` for a training that runs as `user`, before it starts at `started`: what they have is not this
-    /// attempt's. But what an attempt before has logged after the last line of its record was not recorded.
+    /// Makes a follower for files below `roots`, before the training starts at `started` as `user`. Existing values are
+    /// not this attempt's, but those logged after the record's last line were not recorded.
     pub(crate) async fn at_start(
         (roots, user): (Vec<(PathBuf, PathBuf)>, Option<User>),
         named: Option<String>,
@@ -94,7 +94,7 @@ impl Logs {
         Ok(logs)
     }
 
-    /// Hands over what is logged, until `stop`; and how to give up before that.
+    /// Hands over values as they are logged, until `stop`. The returned flag ends the reading earlier.
     pub(crate) fn follow(
         mut self,
         found: mpsc::Sender<Logged>,
@@ -102,7 +102,7 @@ impl Logs {
     ) -> (JoinHandle<()>, Arc<AtomicBool>) {
         let given_up = Arc::clone(&self.given_up);
         let following = spawn_blocking(move || {
-            // What comes back is the end of the training, or the runner's.
+            // The channel closes at the end of the training or of the runner.
             while stop.recv_timeout(EVERY).is_err_and(|error| error == std::sync::mpsc::RecvTimeoutError::Timeout) {
                 self.look(Read::During, &found);
             }
@@ -111,7 +111,7 @@ impl Logs {
         (following, given_up)
     }
 
-    /// Starts a process, which passes over what lies there.
+    /// Starts a process, which passes over the existing values.
     fn start(&mut self) {
         self.starts_left -= 1;
         let (roots, named, skipped) = (self.roots.clone(), self.named.clone(), self.skipped.clone());
@@ -124,12 +124,12 @@ impl Logs {
             self.start();
         }
         self.ask(when, &mut |logged| {
-            // Fails only where the recorder has already ended.
+            // Fails only if the recorder has already ended.
             let _ = found.blocking_send(logged);
         });
     }
 
-    /// The file over which a process ends is left out from then on.
+    /// If a process ends while it reads a file, that file is left out from then on.
     fn ask(&mut self, when: Read, take: &mut dyn FnMut(Logged)) {
         let Some(mut asked) = self.asked.take() else { return };
         let (mut newest, mut current) = (self.since, String::new());

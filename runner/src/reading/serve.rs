@@ -1,4 +1,4 @@
-//! The reading process itself.
+//! The code that runs in the reading process.
 
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::Path;
@@ -14,11 +14,11 @@ use crate::exit::Failure;
 use crate::privileges;
 use crate::user::User;
 
-/// First argument of a reading process; who it runs as follows.
+/// First argument of a reading process; the user that it runs as follows.
 pub(crate) const READ: &str = "--read";
-/// Memory of a process that reads metrics. What it holds does not grow with the files.
+/// Memory limit of a process that reads metrics. The memory it needs does not grow with the files.
 const METRICS_BYTES: u64 = 256 << 20;
-/// Memory of one that judges checkpoints: decoders hold a window of up to 128 MiB, and as much again.
+/// Memory limit of a process that judges checkpoints: decoders hold a window of up to 128 MiB, and as much again.
 const FORMATS_BYTES: u64 = 512 << 20;
 
 /// Answers until the runner has no more requests.
@@ -50,7 +50,7 @@ fn answer() -> io::Result<()> {
     Ok(())
 }
 
-/// The kernel refuses more memory than that, and no file is written: not this process's memory either, when it ends.
+/// Limits the memory of this process. It writes no file, so there is no core dump when it ends.
 fn bound(bytes: u64) -> io::Result<()> {
     for (resource, most) in [(Resource::As, bytes), (Resource::Core, 0), (Resource::Fsize, 0)] {
         setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?;
@@ -61,13 +61,13 @@ fn bound(bytes: u64) -> io::Result<()> {
 pub(super) fn tell(to: &mut impl Write, answer: &Answer) -> io::Result<()> {
     serde_json::to_writer(&mut *to, answer)?;
     to.write_all(b"\n")?;
-    // Rows come in great numbers, and something else follows them.
+    // There are many rows, and another answer always follows them.
     if matches!(answer, Answer::Logged(_)) { Ok(()) } else { to.flush() }
 }
 
-/// What reads, for each task.
+/// The reader of each task.
 enum Reader {
-    /// What a new stream starts from, and the streams.
+    /// The state that a new stream starts from, and the streams.
     Lines(Box<Lines>, Vec<Lines>),
     Logs(Box<LogFiles>),
     Formats,

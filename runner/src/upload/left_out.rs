@@ -1,16 +1,16 @@
-//! Files whose names no S3 key can hold: they are left out, and named.
+//! Files whose names do not fit in an S3 key: they are left out, and named.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::scan::Found;
 
-/// <https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html>
+/// The longest key: <https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html>
 const MAX_KEY_BYTES: usize = 1024;
 
-/// Takes out what no key can hold below the prefix; gives back the names with the reasons.
+/// Removes the files whose names do not fit in a key below the prefix, and returns these names with the reasons.
 pub(super) fn take_out(found: &mut Vec<Found>, prefix: &str) -> BTreeMap<String, String> {
     let mut left_out = BTreeMap::new();
-    // A file that has a name by itself goes before one whose name was escaped to it.
+    // A file with an unchanged name has precedence over a file whose name was escaped to the same text.
     found.sort_by_key(|file| (file.name.clone(), !file.path.ends_with(&file.name)));
     let mut names = BTreeSet::new();
     found.retain(|Found { name, path, .. }| {

@@ -1,4 +1,4 @@
-//! Large files in parts, each streamed from disk: memory stays flat whatever the size.
+//! Uploads large files in parts, each streamed from disk, so that the needed memory does not depend on the size.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use super::opened::Opened;
 use super::{UploadError, say};
 
 const MEBIBYTE: u64 = 1024 * 1024;
-/// S3 wants at least 5 MiB (all but the last part) and at most 10 000 parts:
+/// S3 requires at least 5 MiB (for all but the last part) and at most 10 000 parts:
 /// <https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html>.
 const LEAST_PART_BYTES: u64 = 8 * MEBIBYTE;
 const MOST_PARTS: u64 = 10_000;
 const PARTS_AT_ONCE: usize = 4;
 
-/// One multipart upload underway.
+/// One multipart upload that is under way.
 #[derive(Clone)]
 struct Upload {
     s3: Client,
@@ -26,7 +26,8 @@ struct Upload {
     id: String,
 }
 
-/// Sends the file; S3's tag of it. On failure the parts that S3 already holds are given up, as they cost money.
+/// Uploads the file and returns S3's entity tag of it. On failure it aborts the upload, because stored parts cost
+/// money.
 pub(super) async fn put(
     s3: &Client,
     bucket: &str,
@@ -124,10 +125,10 @@ impl Upload {
     }
 }
 
-/// A stretch of the file.
+/// A range of the file's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Part {
-    /// From 1.
+    /// The part's number, from 1.
     number: i32,
     offset: u64,
     bytes: u64,

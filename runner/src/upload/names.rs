@@ -1,13 +1,13 @@
 //! The names of a command's files as ends of S3 keys.
 //!
 //! A key is UTF-8 (<https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html>). Control characters are
-//! allowed there, but XML cannot hold them, and S3 lists keys in XML.
+//! allowed there, but XML cannot contain them, and S3 lists keys in XML.
 
 use std::fmt::Write as _;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// A path as a name: as it is, or with `%XX` for the bytes that are not text, control characters and `%` itself.
+/// A path as a name: unchanged, or with `%XX` for control characters, `%` itself and bytes that are not text.
 pub(super) fn key_name(path: &Path) -> String {
     let bytes = path.as_os_str().as_bytes();
     if let Some(name) = path.to_str().filter(|name| !name.contains(char::is_control)) {
@@ -28,7 +28,7 @@ pub(super) fn key_name(path: &Path) -> String {
 }
 
 fn escape(name: &mut String, byte: u8) {
-    // Writing to a text does not fail.
+    // Writing to a `String` does not fail.
     let _ = write!(name, "%{byte:02X}");
 }
 

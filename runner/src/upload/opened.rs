@@ -10,7 +10,8 @@ use spotsweep_beneath::Status;
 use super::scan::{Found, Stamp};
 use crate::storage::Storage;
 
-/// Stays open until all of it is sent: whatever is put in its place meanwhile, the bytes are those that were looked at.
+/// Stays open until all of it is uploaded. So the bytes are those of the file that was found, even if another one
+/// replaces it.
 #[derive(Debug)]
 pub(super) struct Opened {
     file: File,
@@ -18,7 +19,7 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    /// Opens what was `found`; `None` where it is another file now.
+    /// Opens the file that was `found`; `None` if its path leads to another file now.
     pub(super) fn open(storage: &Storage, found: &Found) -> io::Result<Option<Self>> {
         let file = storage.open_file(&storage.open()?, &found.path)?;
         let status = Status::of(&file)?;
@@ -26,14 +27,14 @@ impl Opened {
         Ok(is_same.then_some(Self { file, stamp: found.stamp }))
     }
 
-    /// A stretch of it. The SDK opens the file again for each try, by the name that the kernel gives to the open file
-    /// (proc(5), `/proc/pid/fd`).
+    /// A range of the file's bytes. The SDK opens the file again for each try, by the name that the kernel gives to the
+    /// open file (proc(5), `/proc/pid/fd`).
     pub(super) async fn body(&self, offset: u64, bytes: u64) -> Result<ByteStream, ByteStreamError> {
         let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         ByteStream::read_from().path(path).offset(offset).length(Length::Exact(bytes)).build().await
     }
 
-    /// Whether it is as it was: parts of two states must not become one object.
+    /// Whether the file is unchanged: parts of two states must not become one object.
     pub(super) fn is_unchanged(&self) -> bool {
         Status::of(&self.file).is_ok_and(|now| Stamp::of(&now) == self.stamp)
     }

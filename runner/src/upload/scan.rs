@@ -1,4 +1,4 @@
-//! What lies in the output folder, and what of it is to be uploaded now.
+//! Finds the files in the output folder, and which of them have to be uploaded now.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -14,12 +14,12 @@ use super::names::key_name;
 use super::{LOG, METRICS, OWN, UNREADABLE, UploadError};
 use crate::storage::Storage;
 
-/// Tells one content of a file from another without reading it.
+/// Distinguishes two contents of a file without reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stamp {
     pub(super) bytes: u64,
     pub(super) modified: SystemTime,
-    /// A file put in place by rename is another one, even at the same second and size.
+    /// A file that was put in place by a rename has another inode, even with the same second and size.
     pub(super) inode: u64,
 }
 
@@ -32,11 +32,11 @@ impl Stamp {
 /// A file to be uploaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Found {
-    /// Key below the trial's prefix.
+    /// The file's key below the trial's prefix.
     pub(super) name: String,
-    /// Below the folder that it is in.
+    /// The file's path below its folder.
     pub(super) path: PathBuf,
-    /// Whether that is the folder of checkpoints, and not the storage folder.
+    /// Whether the file is in the folder of checkpoints, and not in the storage folder.
     pub(super) is_checkpoint: bool,
     pub(super) stamp: Stamp,
 }
@@ -48,33 +48,33 @@ pub(crate) fn time(nanoseconds: i64) -> SystemTime {
     time.unwrap_or(UNIX_EPOCH)
 }
 
-/// Nanoseconds since 1970.
+/// A time as nanoseconds since 1970.
 pub(super) fn nanoseconds(time: SystemTime) -> i64 {
     let of = |duration: Duration| i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX);
     time.duration_since(UNIX_EPOCH).map_or_else(|before| -of(before.duration()), of)
 }
 
-/// The end of the key of a file of the folder of checkpoints.
+/// The end of the key of a file in the folder of checkpoints.
 pub(super) fn saved_name(path: &str) -> String {
     format!("{CHECKPOINTS}/{}", key_name(path.as_ref()))
 }
 
-/// What one look has found.
+/// The result of one look.
 #[derive(Debug, Default)]
 pub(super) struct Scan {
-    /// Files to be uploaded, in order of name.
+    /// The files to be uploaded, in order of name.
     pub(super) found: Vec<Found>,
-    /// What could not be looked at.
+    /// Errors of files and folders that could not be looked at.
     pub(super) failures: Vec<UploadError>,
     /// Names of files that are not to be uploaded, with the reasons.
     pub(super) left_out: BTreeMap<String, String>,
 }
 
-/// Finds every regular file in the storage folder that the filter lets through. A link counts as the file it leads to
-/// where that lies in the folder too; other links, links to folders and special files have nothing to upload.
+/// Finds every regular file in the storage folder that the filter accepts. A link counts as the file it leads to if
+/// that is in the folder too. Other links, links to folders and special files are not uploaded.
 pub(super) fn scan(storage: &Storage, filter: &Filter) -> Scan {
     let mut scan = Scan::default();
-    // The command may have removed the folder itself: then there are no outputs.
+    // The command may have removed the folder itself; then there are no outputs.
     let Ok(folder) = storage.open() else { return scan };
     let mut found = Vec::new();
     let walked = folder.walk(|below, entries| {
@@ -97,8 +97,8 @@ pub(super) fn scan(storage: &Storage, filter: &Filter) -> Scan {
     scan
 }
 
-/// Finds these files of the folder of checkpoints, which may have `most` bytes together. One that is gone is no checkpoint
-/// any more.
+/// Finds `files` in the folder of checkpoints, which may have `most` bytes together. A missing file is skipped, because
+/// it belongs to no checkpoint any more.
 pub(super) fn saved(storage: &Storage, files: &BTreeSet<String>, most: u64) -> Scan {
     let mut scan = Scan::default();
     let Ok(folder) = storage.open() else { return scan };
@@ -122,7 +122,7 @@ pub(super) fn saved(storage: &Storage, files: &BTreeSet<String>, most: u64) -> S
     scan
 }
 
-/// A file with its path; `None` for what has nothing to upload, and for what has gone in the meantime.
+/// A file with its path; `None` if there is nothing to upload, or if the file has been removed meanwhile.
 fn content(storage: &Storage, folder: &Folder, below: &Path, entry: &Entry) -> Option<(PathBuf, Status)> {
     let path = below.join(&entry.name);
     match entry.status.kind {
@@ -139,8 +139,8 @@ fn own_name(name: &str) -> String {
     if [LOG, METRICS, COLLECTED].contains(&name) { format!("{OWN}{name}") } else { name.to_owned() }
 }
 
-/// The files that differ from what has arrived. With `resting` (now, and for how long), only
-/// those that have not changed for that long.
+/// The files that differ from what has arrived. With `resting` (now, and for how long), only those that have not
+/// changed for that long.
 pub(super) fn due(
     found: Vec<Found>,
     arrived: &BTreeMap<String, Stamp>,
@@ -213,7 +213,7 @@ mod tests {
         };
         let arrived = BTreeMap::from([("old".to_owned(), file("old", 1, 10, 1).stamp)]);
         let quiet = Some((second(100), Duration::from_secs(5)));
-        // What is found, when it is looked at, whether it is due.
+        // The file that is found, when it is looked at, and whether it is due.
         let cases = [
             (file("old", 1, 10, 1), quiet, false),
             (file("old", 1, 10, 1), None, false),

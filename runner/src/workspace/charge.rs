@@ -1,8 +1,8 @@
-//! Makes sure that what is the runner's own on a workspace is only the runner's.
+//! Makes sure that only the runner can have written its own files on a workspace.
 //!
-//! A volume or snapshot that a person gives may have been changed by others, and a training may write all that is its
-//! user's. So before anything is read there, the names in the top folder must be such that only the runner can change
-//! its own, and its own folder must be one that only the runner has written.
+//! Others may have changed a volume or snapshot that a person gives, and a training may write everything that belongs
+//! to its user. So the runner checks two things before it reads anything there. Only the runner can change its own
+//! names in the top folder, and only the runner has written its own folder.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,19 +14,19 @@ use spotsweep_seal::{CHECKPOINTS, OWN};
 use super::WorkspaceError;
 use crate::log::say;
 
-/// Folders of the training's in the runner's own folder.
+/// The training's folders in the runner's own folder.
 const OF_THE_TRAINING: [&str; 2] = ["storage", "code"];
 /// Only the owner of a name may remove or rename it (`S_ISVTX`, inode(7)).
 const STICKY: u32 = 0o1000;
 const OTHERS_WRITE: u32 = 0o002;
 const OWNER_WRITES: u32 = 0o200;
 const GROUP_WRITES: u32 = 0o020;
-/// Of the runner's own folder.
+/// The mode of the runner's own folder.
 const OWN_MODE: u32 = 0o755;
-/// So many folders may have been put aside before.
+/// How many folders may have been renamed before.
 const MOST_ASIDE: u32 = 1000;
 
-/// Takes the workspace at `point` into the runner's charge.
+/// Protects the runner's own files on the workspace at `point`, and makes its folder.
 pub(crate) fn take_charge(point: &Path) -> Result<(), WorkspaceError> {
     let refused = |source| WorkspaceError::Charge(point.to_owned(), source);
     let top = Folder::trusted(point).map_err(refused)?;
@@ -46,14 +46,14 @@ pub(crate) fn take_charge(point: &Path) -> Result<(), WorkspaceError> {
     top.make_folder(OWN.as_ref()).and_then(|own| own.set_mode(OWN_MODE)).map_err(refused)
 }
 
-/// Gives the top folder to the runner, so that no other user can put something in the place of what is the
-/// runner's. A user that could make names there still can.
+/// Gives the top folder to the runner, so that no other user can replace what belongs to the runner. A user that could
+/// make names there still can.
 fn protect_names(top: &Folder) -> io::Result<()> {
     let found = top.own_status()?;
     let uid = geteuid();
     let is_others = found.owner.uid != uid.as_raw();
     if is_others && !uid.is_root() {
-        // Without privileges the training runs as the same user: nothing keeps the two apart.
+        // Without privileges the training runs as the same user, so the two cannot be separated.
         return Ok(());
     }
     let for_owner = if is_others && found.mode & OWNER_WRITES != 0 { OTHERS_WRITE } else { 0 };
@@ -77,13 +77,13 @@ fn is_own(top: &Folder, found: &Status) -> io::Result<bool> {
     Ok(top.folder(OWN.as_ref())?.entries()?.iter().all(is_plain))
 }
 
-/// Renames what has the name of the runner's own folder; its new name.
+/// Renames the file or folder that has the name of the runner's own folder; returns the new name.
 fn put_aside(top: &Folder) -> io::Result<PathBuf> {
     let name = free_name(top, &format!("{OWN}-changed"))?;
     top.rename(OWN.as_ref(), &name).map(|()| name)
 }
 
-/// The path with the first number behind it that nothing has there.
+/// The path with the first number after it that gives an unused name.
 pub(crate) fn free_name(folder: &Folder, path: &str) -> io::Result<PathBuf> {
     let mut names = (1..MOST_ASIDE).map(|count| PathBuf::from(format!("{path}-{count}")));
     let is_free = |name: &PathBuf| folder.status(name).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
@@ -101,7 +101,7 @@ mod tests {
 
     const TRAINING: u32 = 43_210;
 
-    /// What someone does to a workspace, whether the runner's folder is still its own then.
+    /// How someone changes a workspace, and whether the runner's folder still counts as its own then.
     type Case = (&'static str, fn(&Path), bool);
 
     fn mode(path: &Path, mode: u32) {
@@ -170,7 +170,7 @@ mod tests {
         assert!(matches!(take_charge(folder.path()), Err(WorkspaceError::NoFolder(_))));
     }
 
-    /// As root only: a folder cannot be given away otherwise.
+    /// Runs as root only, because other users cannot give a folder away.
     #[test]
     fn names_in_a_folder_of_the_trainings_are_protected() {
         if !geteuid().is_root() {

@@ -1,4 +1,4 @@
-//! The device under which an attached volume appears.
+//! Finds the device of an attached volume.
 #![expect(
     clippy::disallowed_methods,
     reason = "/dev and /sys are the host's: a training has no capability to change them"
@@ -18,26 +18,26 @@ use crate::exit::Failure;
 use crate::kernel;
 use crate::log::say;
 
-/// Between two looks.
+/// The pause between two looks.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Where the local stack has a volume that is a folder. udev gives EBS volumes links of this name, too (fact 27). They may
-/// still lead to a device that is another volume by now (fact 59), so no link to a device is followed.
+/// The name of a volume that is a folder, on the local stack. udev gives EBS volumes links of this name, too (fact 27).
+/// They may still lead to a device that is another volume by now (fact 59), so links to devices are not followed.
 const BY_ID: &str = "disk/by-id/nvme-Amazon_Elastic_Block_Store_";
-/// The kernel's own list of block devices; the same in every container.
+/// The kernel's own list of block devices; it is the same in every container.
 const BLOCK_DEVICES: &str = "/sys/class/block";
-/// What Xen's bus says of a disk (`devtype` in `drivers/xen/xenbus/xenbus_probe.c` of Linux).
+/// The type that Xen's bus reports for a disk (`devtype` in `drivers/xen/xenbus/xenbus_probe.c` of Linux).
 const XEN_DISK: &str = "vbd";
 
-/// Where a volume's bytes are.
+/// Where the bytes of a volume are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Device {
-    /// On a machine with disks.
+    /// A disk, by its device file.
     Block(PathBuf),
-    /// On the local stack the volume is a folder.
+    /// A folder, on the local stack.
     Folder(PathBuf),
 }
 
-/// Waits for the granted volume's device, an attachment being asynchronous.
+/// Waits for the granted volume's device, because an attachment is asynchronous.
 pub(super) async fn wait(devices: &Path, grant: &WorkspaceGrant, deadline: Instant) -> Result<Device, Failure> {
     loop {
         if let Some(device) = find(devices, Path::new(BLOCK_DEVICES), grant) {
@@ -62,7 +62,7 @@ fn find(devices: &Path, block_devices: &Path, grant: &WorkspaceGrant) -> Option<
         .or_else(|| xen_names(&grant.device).find_map(|name| xen_disk(devices, block_devices, &name)))
 }
 
-/// What a link to a folder leads to.
+/// The target of a link to a folder.
 fn folder(link: &Path) -> Option<Device> {
     let path = link.canonicalize().ok().filter(|path| path.is_dir())?;
     Some(Device::Folder(path))
@@ -72,14 +72,14 @@ fn folder(link: &Path) -> Option<Device> {
 fn by_serial(devices: &Path, block_devices: &Path, serial: &str) -> Option<Device> {
     let names = fs::read_dir(block_devices).ok()?.flatten().map(|entry| entry.path());
     let listed = names.into_iter().find(|path| {
-        // Partitions share their disk's `device`; a disk is what is not a partition, and what can be opened has a number.
+        // A partition has the same `device` as its disk, so it is excluded. A path without a number cannot be opened.
         is_marked(path, "device/serial", serial) && path.join("dev").exists() && !path.join("partition").exists()
     })?;
     file_of(devices, &listed)
 }
 
-/// A disk of the name that AttachVolume was given, on Xen, where disks have no serial number: there the name is the
-/// attachment's slot.
+/// The disk with the name that AttachVolume was given, on Xen. Disks have no serial number there; the name identifies
+/// the attachment's slot.
 fn xen_disk(devices: &Path, block_devices: &Path, name: &str) -> Option<Device> {
     let listed = block_devices.join(name);
     is_marked(&listed, "device/devtype", XEN_DISK).then(|| file_of(devices, &listed)).flatten()
@@ -89,8 +89,9 @@ fn is_marked(listed: &Path, file: &str, mark: &str) -> bool {
     kernel::text(listed.join(file)).is_ok_and(|found| found.trim() == mark)
 }
 
-/// The device file of a disk that the kernel lists. A missing one is made: without udev, as in a container whose `/dev` was
-/// filled at its start, there is none. One with another number is of another disk, which has had the name before.
+/// The device file of a disk that the kernel lists. A missing file is made: without udev, as in a container whose
+/// `/dev` was filled at its start, there is none. A file with another number belongs to a disk that had the name
+/// before.
 fn file_of(devices: &Path, listed: &Path) -> Option<Device> {
     let numbers = kernel::text(listed.join("dev")).ok()?;
     let (major, minor) = numbers.trim().split_once(':')?;
@@ -105,7 +106,7 @@ fn file_of(devices: &Path, listed: &Path) -> Option<Device> {
     is_it.then(|| path.canonicalize().ok().map(Device::Block)).flatten()
 }
 
-/// Xen instances have the name that was granted, or the kernel's own form of it:
+/// On Xen, the name that was granted, and the kernel's own form of it:
 /// <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/device_naming.html>.
 fn xen_names(granted: &str) -> impl Iterator<Item = String> {
     let name = granted.trim_start_matches("/dev/").to_owned();
@@ -124,7 +125,7 @@ mod tests {
         WorkspaceGrant { volume: "vol-0abc".into(), device: device.into(), blank: false }
     }
 
-    /// Where the kernel lists devices: their names, what is in which file, and their numbers.
+    /// Writes the kernel's list of devices: their names, a file and its text, and their numbers.
     fn list(sys: &Path, devices: &[(&str, &str, &str, &str)]) {
         for (name, file, text, number) in devices {
             fs::create_dir_all(sys.join(name).join("device")).unwrap();
@@ -144,7 +145,7 @@ mod tests {
         fs::create_dir_all(folder.path().join("volume")).unwrap();
         let other = by_id.join("nvme-Amazon_Elastic_Block_Store_vol0abcd");
         symlink(folder.path().join("volume"), other).unwrap();
-        // A folder is never taken by its Xen name: it may be anything.
+        // A folder is never taken by its Xen name, because it may be any folder.
         fs::create_dir_all(devices.join("sdf")).unwrap();
         assert_eq!(find(&devices, &sys, &grant("/dev/sdf")), None);
         let own = by_id.join("nvme-Amazon_Elastic_Block_Store_vol0abc");
@@ -156,7 +157,8 @@ mod tests {
         assert_eq!(find(&devices, &sys, &grant("")), Some(Device::Folder(volume)));
     }
 
-    /// As root only: no one else makes device files. The numbers are those of loop devices, which need not be there.
+    /// Runs as root only, because other users cannot make device files. The numbers are those of loop devices, which do
+    /// not have to exist.
     #[test]
     fn a_disk_is_the_one_that_has_the_volumes_serial_number() {
         if !rustix::process::geteuid().is_root() {

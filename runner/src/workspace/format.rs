@@ -1,4 +1,4 @@
-//! What is on a block device, and a file system where there is nothing.
+//! Detects what a block device contains, and makes a file system if it is blank.
 #![expect(
     clippy::disallowed_methods,
     reason = "a device of the host's: a training has no capability to open it, and none has run in this container yet"
@@ -11,26 +11,26 @@ use std::process::{Command, Stdio};
 
 use super::WorkspaceError;
 
-/// Every file system, partition table and volume manager leaves something here.
+/// How many bytes are read. Every file system, partition table and volume manager writes something there.
 const PROBE_BYTES: u64 = 1024 * 1024;
-/// `s_magic` of ext2, ext3 and ext4, whose driver mounts all three
+/// `s_magic` of ext2, ext3 and ext4; ext4's driver mounts all three
 /// (<https://docs.kernel.org/filesystems/ext4/super.html>).
 const EXT_MAGIC: ([u8; 2], usize) = ([0x53, 0xef], 1024 + 0x38);
-/// <https://docs.kernel.org/filesystems/xfs/xfs-self-describing-metadata.html>
+/// XFS's magic: <https://docs.kernel.org/filesystems/xfs/xfs-self-describing-metadata.html>
 const XFS_MAGIC: ([u8; 4], usize) = (*b"XFSB", 0);
 
-/// Where the mark is: among data, which mkfs.ext4 does not write. What it writes lies at the start of block groups and
-/// in the last 64 KiB.
+/// The place of the mark: among data blocks, which mkfs.ext4 does not write. It writes only the start of block groups
+/// and the last 64 KiB.
 const MARK_FROM_END: i64 = 1024 * 1024;
 
-/// What a device holds, as its first bytes tell.
+/// What a device contains, according to its first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Content {
     Ext4,
     Xfs,
-    /// Nothing but zeros, as EBS hands a new volume out.
+    /// Nothing but zeros, which is how EBS creates a new volume.
     Blank,
-    /// Something else.
+    /// Anything else.
     Unknown,
 }
 
@@ -49,12 +49,12 @@ pub(super) fn probe(device: &Path) -> io::Result<Content> {
     })
 }
 
-/// Makes an ext4 file system. Nothing is kept back for root: the command may be anybody. A mark lies on the device
-/// until it is whole, so that the next attempt knows what one has left that has ended meanwhile.
+/// Makes an ext4 file system, without blocks reserved for root, because the command may run as any user. A mark is on
+/// the device until the file system is complete. If the attempt ends before that, the next one detects it by the mark.
 pub(super) fn make(device: &Path, volume: &str) -> Result<(), WorkspaceError> {
     let mark = mark(volume);
     write_mark(device, &mark).map_err(WorkspaceError::Format)?;
-    // Discarding would take the mark away; a volume that is blank has nothing to discard.
+    // Discarding would remove the mark; a blank volume has nothing to discard.
     let options = ["-q", "-m", "0", "-E", "nodiscard"];
     match Command::new("mkfs.ext4").args(options).arg(device).stdin(Stdio::null()).output() {
         Ok(output) if output.status.success() => {}
@@ -71,7 +71,7 @@ pub(super) fn make(device: &Path, volume: &str) -> Result<(), WorkspaceError> {
     write_mark(device, &vec![0; mark.len()]).map_err(WorkspaceError::Format)
 }
 
-/// Whether an attempt has died while it made this volume's file system. Nothing was ever mounted then.
+/// Whether an attempt has died while it made this volume's file system. Then nothing was ever mounted.
 pub(super) fn is_half_made(device: &Path, volume: &str) -> io::Result<bool> {
     let mark = mark(volume);
     let mut found = vec![0; mark.len()];
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn only_zeros_are_blank() {
-        // What stands where, among how many zeros.
+        // Byte strings with their offsets, the number of zeros they are in, and the result.
         type Case<'a> = (&'a [(usize, &'a [u8])], usize, Content);
         let cases: [Case<'_>; 7] = [
             (&[], 2 << 20, Content::Blank),

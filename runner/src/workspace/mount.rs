@@ -1,4 +1,4 @@
-//! A device or folder put in its place, and taken away.
+//! Mounts a device or links a folder, and undoes that.
 #![expect(clippy::disallowed_methods, reason = "the mount point is in a folder of root's")]
 
 use std::fs::{self, File};
@@ -15,22 +15,20 @@ use tokio::time::sleep;
 use super::WorkspaceError;
 use crate::exit::Failure;
 
-/// Unmounting is tried so often before it is given up: a process that was killed a moment ago
-/// still holds its files.
+/// How often unmounting is tried, because a process that was killed a moment ago still holds its files.
 const ROUNDS: u32 = 30;
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Mounts `device` on `point` and makes sure that it is there: whatever is written to a mount
-/// point with nothing mounted lands on the instance's own disk, and is lost (fact 20).
-/// After a crash the kernel replays the journal here.
+/// Mounts `device` on `point` and checks that it is mounted. Files that are written to a mount point without a mount
+/// are on the instance's own disk, and lost (fact 20). After a crash the kernel replays the journal here.
 pub(super) fn mount(device: &Path, point: &Path, file_system: &str) -> Result<(), Failure> {
     let prepared = |source| Failure::Prepare { path: point.into(), source };
     if fs::symlink_metadata(point).is_ok_and(|found| found.is_symlink()) {
         fs::remove_file(point).map_err(prepared)?;
     }
-    // What the image has here is hidden, not lost.
+    // The image's files at this path are hidden, not lost.
     fs::create_dir_all(point).map_err(prepared)?;
-    // The copy of an XFS volume has the same identity; both may be attached to one instance.
+    // The copy of an XFS volume has the same UUID, and both may be attached to one instance.
     let data = (file_system == "xfs").then_some(c"nouuid");
     rustix::mount::mount(device, point, file_system, MountFlags::NODEV | MountFlags::NOSUID, data)
         .map_err(|errno| WorkspaceError::Mount { device: device.into(), point: point.into(), source: errno.into() })?;
@@ -46,8 +44,8 @@ fn is_mounted(device: &Path, point: &Path) -> io::Result<bool> {
     Ok(fs::metadata(point)?.dev() == fs::metadata(device)?.rdev())
 }
 
-/// The local stack's way: `point` leads to the volume's folder. Training data that is already
-/// there, as files of the image, is never touched.
+/// Makes `point` a link to the volume's folder, on the local stack. Training data that is already there, as files of
+/// the image, is never touched.
 pub(super) fn link(folder: &Path, point: &Path) -> Result<(), Failure> {
     let prepared = |source| Failure::Prepare { path: point.into(), source };
     match fs::symlink_metadata(point) {
@@ -62,18 +60,18 @@ pub(super) fn link(folder: &Path, point: &Path) -> Result<(), Failure> {
     symlink(folder, point).map_err(prepared)
 }
 
-/// Takes the link to a volume's folder away.
+/// Removes the link to a volume's folder.
 pub(super) fn unlink(point: &Path) -> io::Result<()> {
     fs::remove_file(point)
 }
 
-/// Writes the file system of `point` out.
+/// Writes out the file system of `point`.
 pub(super) fn sync(point: &Path) -> io::Result<()> {
     Ok(syncfs(File::open(point)?)?)
 }
 
-/// Unmounts; false where it stays busy. An error where the file system lives on in another mount namespace: the command
-/// may have had its own, which the kernel gives up a moment after the command's last process.
+/// Unmounts; false if it stays busy. It is an error if the file system is still mounted in another mount namespace. The
+/// command may have had its own, which the kernel frees a moment after the command's last process.
 pub(super) async fn leave(device: &Path, point: &Path) -> io::Result<bool> {
     for _ in 0..ROUNDS {
         match unmount(point, UnmountFlags::NOFOLLOW) {
@@ -85,19 +83,20 @@ pub(super) async fn leave(device: &Path, point: &Path) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Waits until no mount namespace has the device mounted: a mounted one cannot be opened exclusively (open(2), `O_EXCL`).
+/// Waits until no mount namespace has the device mounted. A mounted one cannot be opened exclusively (open(2),
+/// `O_EXCL`).
 async fn until_free(device: &Path) -> io::Result<()> {
     for _ in 0..ROUNDS {
         match open(device, OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC, Mode::empty()) {
             Err(Errno::BUSY) => sleep(PAUSE).await,
-            // A device that has gone is free as well.
+            // A device that has disappeared is free as well.
             Ok(_) | Err(_) => return Ok(()),
         }
     }
     Err(io::Error::other(format!("{} is still mounted in another mount namespace", device.display())))
 }
 
-/// Unmounts once its last user is gone (`MNT_DETACH`); no other process finds it.
+/// Unmounts once its last user has ended (`MNT_DETACH`); other processes do not find it any more.
 pub(super) fn detach(point: &Path) -> io::Result<()> {
     Ok(unmount(point, UnmountFlags::NOFOLLOW | UnmountFlags::DETACH)?)
 }

@@ -1,4 +1,4 @@
-//! Attempts of one trial on one volume: the first is interrupted, the next ones go on.
+//! Attempts of one trial on one volume: the first is interrupted, and the next ones go on from its checkpoints.
 
 use std::fs;
 use std::path::Path;
@@ -11,13 +11,13 @@ use crate::world::{INTERRUPTION, Outcome, World, generous, in_seconds, well};
 /// How the first attempt ends.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum End {
-    /// EC2 gives a notice, so many seconds before it takes the instance.
+    /// EC2 gives a notice, this many seconds before it takes the instance.
     Notice(i64),
     /// The instance is lost without a notice.
     Lost,
 }
 
-/// A trial whose volume is attached.
+/// Starts a trial whose volume is attached.
 pub(crate) async fn trial() -> World {
     let world = World::start(generous, well).await;
     fs::create_dir_all(world.path("volume")).unwrap();
@@ -26,7 +26,7 @@ pub(crate) async fn trial() -> World {
 }
 
 impl World {
-    /// Whether the metric `score` has come so far.
+    /// Whether a report has the metric `score` with this value or a larger one.
     pub(crate) fn has_score(&self, score: f64) -> bool {
         let reports = self.invocations("report");
         reports.iter().any(|report| report["metrics"]["score"]["last"].as_f64() >= Some(score))
@@ -43,12 +43,12 @@ impl World {
         outcome
     }
 
-    /// Runs the next attempt, under the same paths.
+    /// Runs the next attempt with the same paths.
     pub(crate) async fn next(&self, attempt: u32, extra: &[(&str, &str)], command: &[&str]) -> Outcome {
         self.run(&[extra, &[("AWS_BATCH_JOB_ATTEMPT", &attempt.to_string())]].concat(), command).await
     }
 
-    /// What the runner has put aside, by path there.
+    /// The names of the files and folders in the runner's quarantine.
     pub(crate) fn aside(&self) -> Vec<String> {
         let folder = self.path("volume/.spotsweep/torn");
         let mut names: Vec<_> = entries(&folder).iter().flat_map(|attempt| entries(&folder.join(attempt))).collect();
@@ -62,7 +62,7 @@ fn entries(folder: &Path) -> Vec<String> {
     entries.map(|entry| entry.file_name().into_string().unwrap()).collect()
 }
 
-/// Kills a process and all below it at once.
+/// Kills a process and all processes below it at once.
 fn lose(root: i32) {
     let mut family = vec![root];
     let mut next = 0;
@@ -75,12 +75,12 @@ fn lose(root: i32) {
         next += 1;
     }
     for pid in family {
-        // Fails only where the process has ended with its parent.
+        // Fails only if the process has ended with its parent.
         let _ = kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL);
     }
 }
 
-/// The word after `start` in the last line that has it.
+/// The word after `start` in the last line that contains `start`.
 pub(crate) fn after<'a>(text: &'a str, start: &str) -> Option<&'a str> {
     let rest = text.lines().rev().find_map(|line| line.split_once(start))?.1;
     rest.split(' ').next()

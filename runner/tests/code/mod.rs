@@ -1,4 +1,4 @@
-//! Training code from git: local repositories, the real git.
+//! Training code from git, with local repositories and the real git.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::world::{Answer, World, generous, read, well};
 
-/// The repository's URL and reference, for the answers, which cannot hold anything themselves.
+/// The repository's URL and reference. It is static because the answers are plain functions, without state.
 static REPOSITORY: OnceLock<String> = OnceLock::new();
 
 fn with_code(mut grant: serde_json::Value, git: &str, reference: Option<&str>) -> Answer {
@@ -61,7 +61,7 @@ async fn all_attempts_of_a_trial_run_one_commit() {
     assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(0), "one --lr=0.1 in code\n"), "{}", outcome.stderr);
     assert!(outcome.stderr.contains(&format!("at {first}")), "{}", outcome.stderr);
 
-    // The branch moves on; a hook that an attempt has left must not run with the runner's rights.
+    // The branch gets a new commit. A hook that an attempt has left must not run with the runner's rights.
     commit(&repository, "echo two");
     let root = world.path("root-b");
     let outcome = world.run(&[("SPOTSWEEP_ROOT", root.to_str().unwrap())], &["sh", "-c", script, "sh", "again"]).await;
@@ -127,7 +127,7 @@ async fn references_of_every_kind_are_found_and_wrong_ones_named() {
     assert!(outcome.stderr.contains("the image has no git: add it"), "{}", outcome.stderr);
 }
 
-/// What an attempt leaves in its checkout for the next one. Each tries to run a program that says so and hangs.
+/// What an attempt leaves in its checkout for the next one. Each tries to run a program that leaves a trace and hangs.
 const LEFT: [(&str, &str); 8] = [
     ("a hook", "cp $EVIL .git/hooks/post-checkout; cp $EVIL .git/hooks/reference-transaction"),
     ("a folder of hooks", "mkdir hooks; cp $EVIL hooks/post-checkout; git config core.hooksPath $PWD/hooks"),
@@ -190,7 +190,7 @@ async fn nothing_that_an_attempt_leaves_in_its_checkout_is_run() {
     }
 }
 
-/// A variable of the job's leads to what an earlier attempt has left.
+/// A variable of the job contains a path at which an earlier attempt has left files.
 #[tokio::test(flavor = "multi_thread")]
 async fn git_is_led_to_nothing_on_the_workspace() {
     static URL: OnceLock<String> = OnceLock::new();

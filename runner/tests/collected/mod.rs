@@ -1,4 +1,4 @@
-//! What is collected of a trial that leaves its model among its checkpoints.
+//! What the runner collects from a trial that leaves its model among its checkpoints.
 
 use serde_json::{Value, json};
 
@@ -33,7 +33,7 @@ fn none(request: &str, nth: usize) -> Answer {
     of("none", request, nth)
 }
 
-/// What answers, the command's exit code, which files are in the bucket.
+/// The answers of `trial-claim`, the command's exit code, and the files in the bucket.
 type Case<'a> = (fn(&str, usize) -> Answer, i32, &'a [&'a str]);
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,4 +1,4 @@
-//! A training that fills its volume, and makes room in its next attempt.
+//! A training that fills its volume, and deletes files in its next attempt.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -12,7 +12,8 @@ use super::{Disk, SERIAL};
 use crate::send;
 use crate::world::{Outcome, World, generous, until, well};
 
-/// The first attempt saves a checkpoint, and fills the volume once that is sealed. The second one makes room and goes on.
+/// The first attempt saves a checkpoint, and fills the volume once that is sealed. The second one deletes files and
+/// goes on.
 const TRAINING: &str = r#"
 import os, time
 folder = os.environ["SPOTSWEEP_CHECKPOINTS"]
@@ -59,12 +60,12 @@ impl Bench {
         Self { world, disk }
     }
 
-    /// The first attempt, until the volume is full; it ends by this signal to the runner.
+    /// Runs the first attempt until the volume is full, and ends it by sending this signal to the runner.
     async fn fill(&self, fills: &str, signal: Signal) {
         let path = |name: &str| self.world.path(name).to_str().unwrap().to_owned();
         let (sealed, full) = (path("signs/sealed"), path("signs/full"));
         let signs = [("FILLS", fills), ("SEALED", &sealed), ("FULL", &full)];
-        // A short grace for a training without a handler, and long enough to close a full volume on a busy machine.
+        // A short grace, as there is no handler, and enough time to close a full volume on a busy machine.
         let times = [("SPOTSWEEP_GRACE_SECONDS", "5"), ("SPOTSWEEP_STOP_SECONDS", "240")];
         let variables = [&[("SPOTSWEEP_USER", "43210:43211")][..], &signs, &times].concat();
         let runner = self.world.spawn_contained(&variables, &["python3", &path("train.py")]);
@@ -94,7 +95,7 @@ impl Bench {
     }
 }
 
-/// It takes half a minute: three volumes are filled, one of them with a file for each inode.
+/// The test takes half a minute: three volumes are filled, one of them with a file for each inode.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_training_that_fills_its_volume_goes_on() {
     if !met(block_devices()) {
@@ -112,7 +113,7 @@ async fn a_training_that_fills_its_volume_goes_on() {
     }
 }
 
-/// As on a volume that was full before the runner had set room aside.
+/// The volume has no reserved space, as if it was full before the runner could reserve any.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_volume_without_any_room_keeps_its_seal() {
     if !met(block_devices()) {

@@ -1,4 +1,4 @@
-//! The production path: a real ext4 file system on a block device, really mounted.
+//! The production path: a real ext4 file system, mounted from a block device.
 
 mod full;
 
@@ -18,10 +18,10 @@ use crate::send;
 use crate::world::{Answer, Outcome, World, generous, granted_workspace, until, well};
 
 const IMAGE_BYTES: u64 = 64 << 20;
-/// Of the granted volume: its id without the dash (fact 27).
+/// The serial number of the granted volume: its id without the dash (fact 27).
 const SERIAL: &str = "vol0abc";
 
-/// A loop device over a sparse file; gone when dropped.
+/// A loop device over a sparse file; removed when dropped.
 struct Disk(PathBuf);
 
 impl Drop for Disk {
@@ -46,18 +46,18 @@ impl Disk {
 }
 
 impl World {
-    /// Has the kernel list a disk under a serial number, in this world.
+    /// Makes this world's kernel list a disk with a serial number.
     fn attach_disk(&self, disk: &Disk, serial: &str) {
         let (device, number) = (disk.0.file_name().unwrap(), fs::metadata(&disk.0).unwrap().rdev());
         let listed = self.path("block").join(device);
         fs::create_dir_all(listed.join("device")).unwrap();
-        // The kernel fills it up with blanks.
+        // The kernel pads the serial number with blanks.
         fs::write(listed.join("device/serial"), format!("{serial:<20}\n")).unwrap();
         symlink(&disk.0, self.path("dev").join(device)).unwrap();
         fs::write(listed.join("dev"), format!("{}:{}\n", major(number), minor(number))).unwrap();
     }
 
-    /// The runner in a mount namespace of its own, as in a container, with this world's list of disks.
+    /// Starts the runner in its own mount namespace, as in a container, with this world's list of disks.
     fn spawn_contained(&self, extra: &[(&str, &str)], command: &[&str]) -> Child {
         fs::create_dir_all(self.path("block")).unwrap();
         let list = self.path("block");
@@ -87,7 +87,7 @@ async fn a_blank_disk_is_formatted_once_and_its_files_survive() {
     let world = World::start(blank_once, well).await;
     let disk = Disk::make(&world.path("image"));
     world.attach_disk(&disk, SERIAL);
-    // Files of the image are hidden, not lost.
+    // The image's files at this path are hidden, not lost.
     fs::create_dir_all(world.path("dltraining/checkpoints")).unwrap();
     fs::write(world.path("dltraining/checkpoints/of-the-image"), "1").unwrap();
 
@@ -157,7 +157,7 @@ async fn only_a_blank_disk_that_is_said_to_be_blank_is_formatted() {
     assert!(!started.exists());
 }
 
-/// Its by-id link leads to the disk of another trial yet (fact 59), which is blank as well.
+/// The by-id link still leads to the disk of another trial (fact 59), which is blank as well.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_link_that_lags_leads_to_no_other_volume() {
     if !met(block_devices()) {
@@ -186,8 +186,8 @@ async fn a_seal_that_another_process_could_break_is_not_final() {
     if !met(block_devices()) {
         return;
     }
-    // A person's shell in the container, no descendant of the runner; and one in a mount namespace of its own, which
-    // keeps the file system after the runner has unmounted it.
+    // Two processes that the runner has not started. The second has its own mount namespace, in which the file system
+    // stays mounted after the runner has unmounted it.
     let others = [
         (&[][..], "a process outside this attempt uses"),
         (&["unshare", "--mount"], "mounted in another mount namespace"),

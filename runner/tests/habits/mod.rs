@@ -1,5 +1,5 @@
-//! What happens to a training, by the way in which it saves its checkpoints. Each row of a table is one trial, and one
-//! row of the table in docs/habits.md.
+//! What happens to a training, depending on how it saves its checkpoints. Each row of a table is one trial, and one row
+//! of the table in docs/habits.md.
 
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -8,18 +8,18 @@ use crate::attempts::{End, after, trial};
 use crate::world::until;
 
 pub(crate) const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/habits/habit.py");
-/// Trials at the same time.
+/// Limits how many trials run at the same time.
 static PLACES: Semaphore = Semaphore::const_new(8);
-/// Nothing here looks at reports and uploads.
+/// Rare reports and uploads, because the tests here do not check them.
 const QUIET: [(&str, &str); 2] = [("SPOTSWEEP_REPORT_SECONDS", "60"), ("SPOTSWEEP_UPLOAD_SECONDS", "60")];
-/// The same, with hardly a seal.
+/// The same, with rare seals as well.
 const SELDOM: [(&str, &str); 3] = [QUIET[0], QUIET[1], ("SPOTSWEEP_SEAL_SECONDS", "600")];
 
-/// The habit, more options, how the first attempt ends; the epoch after which the last attempt starts, what was put
-/// aside, how many attempts there are.
+/// The habit, more options, how the first attempt ends, the epoch after which the last attempt starts, the quarantined
+/// files, and the number of attempts.
 type Row = (&'static str, &'static [&'static str], End, &'static str, &'static [&'static str], u32);
 
-/// Says what is not as expected.
+/// Runs a row; returns what is not as expected.
 async fn wrong((habit, options, end, after_epoch, aside, attempts): Row, settings: &[(&str, &str)]) -> Option<String> {
     let world = trial().await;
     let command = [&["python3", SCRIPT, "--habit", habit], options].concat();
@@ -56,7 +56,7 @@ async fn check_with(rows: impl IntoIterator<Item = Row>, settings: &'static [(&s
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Of epoch 3.
+/// The files of epoch 3.
 const SHARDS: [&str; 2] = ["checkpoint_3-model_part-0-shard0.pt", "checkpoint_3-model_part-0-shard1.pt"];
 
 const HABITS: [&str; 22] = [
@@ -91,25 +91,25 @@ async fn a_complete_checkpoint_is_the_start_after_a_lost_instance() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_handler_the_next_checkpoint_is_completed_within_the_notice() {
-    // So long that the runner waits for two seconds of quiet: on a busy machine a save may pause for one.
+    // The runner then waits for two seconds of quiet, because on a busy machine a save may pause for one.
     let options: &[_] = &["--ready=2", "--hold=3"];
     check(HABITS.map(|habit| (habit, options, End::Notice(20), "3", &[] as &[_], 2))).await;
 }
 
-/// Long before the runner would seal for the first time.
+/// The interruption comes long before the first regular seal.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_first_checkpoint_is_sealed_at_once() {
     let rows: [Row; 4] = [
         ("counter", &["--cut=1:1:empty"], End::Lost, "0", &["state.json"], 2),
         ("in place", &["--cut=1:0:empty"], End::Lost, "0", &["ckpt.pkl"], 2),
         ("text state", &["--cut=1:0:empty"], End::Lost, "0", &["weights.csv"], 2),
-        // Only the training can tell that rows are missing.
+        // Only the training can detect that rows are missing.
         ("text state", &["--cut=1:0:half"], End::Lost, "0", &["weights.csv"], 3),
     ];
     check_with(rows, &SELDOM).await;
 }
 
-/// Its checkpoints follow each other so fast that none is known to be complete.
+/// The checkpoints follow each other so fast that the runner cannot take any of them for complete.
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_handler_a_training_may_reach_its_end_within_the_notice() {
     let world = trial().await;
@@ -135,7 +135,7 @@ async fn a_checkpoint_that_is_cut_off_leaves_the_one_before() {
     let rows: [Row; 38] = [
         ("new files", &["--cut=3:0:half"], Lost, "2", &["epoch_3.pkl"], 2),
         ("zip", &["--cut=3:0:half"], Lost, "2", &["epoch_3.pt"], 2),
-        // The grace is too short for it, with and without a handler.
+        // The grace is too short for the checkpoint, with and without a handler.
         ("zip", &["--cut=3:0:half"], Notice(3), "2", &["epoch_3.pt"], 2),
         ("new files", &["--hold=3", "--cut=4:0:half", "--saves-on-sigterm"], Notice(6), "3", &["epoch_4.pkl"], 2),
         ("in place", &["--cut=3:0:half"], Lost, "2", &["ckpt.pkl"], 2),
@@ -156,11 +156,11 @@ async fn a_checkpoint_that_is_cut_off_leaves_the_one_before() {
         ("mark", &["--cut=3:1:before"], Lost, "2", &[], 2),
         ("folders", &["--cut=3:0:half"], Lost, "2", &["checkpoint-3"], 2),
         ("number folders", &["--cut=3:0:half"], Lost, "2", &["3"], 2),
-        // A folder in which nothing is yet.
+        // A folder that is still empty.
         ("folders", &["--cut=3:0:before"], Lost, "2", &[], 2),
         ("number folders", &["--cut=3:0:before"], Lost, "2", &[], 2),
         ("counter", &["--cut=3:1:empty"], Notice(3), "2", &["state.json"], 2),
-        // A whole file of an incomplete folder: only the training can tell.
+        // A complete file in an incomplete folder: only the training can detect that.
         ("folders", &["--cut=3:1:before"], Lost, "2", &["checkpoint-3"], 3),
         ("number folders", &["--cut=3:1:before"], Notice(3), "2", &["3"], 3),
         ("two numbers", &["--cut=3:1:half"], Lost, "2", &["epoch_0_step_3"], 2),
@@ -173,7 +173,7 @@ async fn a_checkpoint_that_is_cut_off_leaves_the_one_before() {
         ("ranks", &["--cut=3:2:before"], Lost, "2", &["rank0", "rank1"], 3),
         ("swapped folder", &["--cut=3:0:half"], Lost, "2", &["new"], 2),
         ("sqlite", &["--cut=3:0:half"], Lost, "2", &[], 2),
-        // Half of it is of epoch 2, as the sealed version shows.
+        // Half of the file is of epoch 2, as a comparison with the sealed version shows.
         ("raw array", &["--cut=3:0:half"], Lost, "2", &["weights.bin"], 2),
     ];
     check(rows).await;

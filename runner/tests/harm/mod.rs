@@ -1,4 +1,4 @@
-//! Trainings that write what is hard to read: the runner loses metrics by it at most.
+//! Trainings whose files are hard to read: at most, the runner loses their metrics.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use tokio::process::Child;
 use crate::attempts::{End, trial};
 use crate::world::{Outcome, World, kind, read, until, well};
 
-/// A script of Python's, with what all of these need. `wait` waits for the test.
+/// A Python script, with the functions that all of these need. `wait` waits for the test.
 fn python(script: &str) -> String {
     let start = "
 import ctypes, fcntl, json, os, signal, sys, time
@@ -45,7 +45,7 @@ impl World {
     }
 }
 
-/// The runner's own readers.
+/// The reading processes of the runner.
 fn readers(runner: &Child) -> Vec<Pid> {
     let tasks = format!("/proc/{}/task", runner.id().unwrap());
     let tasks = fs::read_dir(tasks).unwrap().flatten();
@@ -71,7 +71,7 @@ async fn a_broken_file_of_metrics_costs_its_own_metrics() {
     let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join(
         "../shared/training-metrics/tests/recorded/tensorboard_writer/runs/events.out.tfevents.1795668261.vm.2799.0",
     );
-    // The length is 2^64 - 8, and its checksum is right.
+    // The record's length is 2^64 - 8, and its checksum is right.
     let script = format!(
         "
 os.makedirs(output + '/tb')
@@ -106,14 +106,14 @@ while True: time.sleep(0.05)
 ",
     );
     until("a score", || world.last("score") == Some(1.0)).await;
-    // As where the kernel refuses memory, or the code that reads panics.
+    // The readers end in the same way if the kernel refuses memory or their code panics.
     let first = readers(&runner);
     assert!(first.len() >= 2, "{first:?}");
     first.iter().for_each(|pid| kill_process(*pid, Signal::ABORT).unwrap());
     world.open("1");
     until("a score by another reader", || world.last("score") == Some(2.0)).await;
     until("a seal", || world.seal()["files"]["ck-1.pt"].is_object()).await;
-    // A training as the same user can stop them.
+    // A training that runs as the same user can stop the readers.
     readers(&runner).iter().for_each(|pid| kill_process(*pid, Signal::STOP).unwrap());
     let outcome = world.interrupt(runner, End::Notice(40)).await;
     ended(&outcome, 75);
@@ -226,7 +226,7 @@ while True: time.sleep(0.05)
     assert_eq!(read(&world.path("volume/checkpoints/alive.txt")), alive, "the daemon lives");
 }
 
-/// A few bytes of a compressed file may stand for far more than can be unpacked in time.
+/// A few bytes of a compressed file may unpack to far more than can be read in time.
 #[tokio::test(flavor = "multi_thread")]
 async fn files_that_unpack_to_terabytes_delay_no_attempt() {
     let world = trial().await;
@@ -240,7 +240,7 @@ while True: time.sleep(0.05)
 ";
     let runner = world.spawn(&[("SPOTSWEEP_SEAL_SECONDS", "600")], &["python3", "-c", &python(script)]);
     until("a score", || world.last("score") == Some(1.0)).await;
-    // Nothing is sealed of what it leaves.
+    // A lost instance ends without a seal.
     let outcome = world.interrupt(runner, End::Lost).await;
     assert_eq!(outcome.code, None);
     let began = std::time::Instant::now();

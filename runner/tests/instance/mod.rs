@@ -1,4 +1,4 @@
-//! Instances on which nothing can be trained: the attempt claims, says what is wrong, and leaves.
+//! Unfit instances: the attempt claims its trial, reports the defect, and leaves.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::world::{Answer, World, kind, well};
 
-/// The instance is drained after a while.
+/// The first claim waits while the instance is drained; the next one is answered `unavailable`.
 fn drained(request: &str, nth: usize) -> Answer {
     match (request, nth) {
         ("claim", 0) => Answer::Json(json!({"waiting": {"reason": "not placed", "retry_after_ms": 50}})),
@@ -15,7 +15,7 @@ fn drained(request: &str, nth: usize) -> Answer {
     }
 }
 
-/// A PATH on which `nvidia-smi` is this script.
+/// A PATH in which `nvidia-smi` is this script.
 fn path_with(world: &World, script: &str) -> String {
     let program = world.path("bin/nvidia-smi");
     std::fs::create_dir_all(world.path("bin")).unwrap();
@@ -27,7 +27,8 @@ fn path_with(world: &World, script: &str) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_attempt_leaves_an_instance_whose_gpu_does_not_answer() {
     let lost = "echo 'Unable to determine the device handle for GPU 0000:00:1E.0: GPU is lost' >&2; exit 15";
-    // How trial-claim answers, and how often it is asked; the last one is of a version that does not know defects.
+    // How trial-claim answers, and how many claims there are. The last answer is of a version that does not have
+    // defects.
     for (invoke, claims) in [(drained as crate::world::Invoke, 2), (kind, 1)] {
         let world = World::start(invoke, well).await;
         let path = path_with(&world, lost);
@@ -58,7 +59,7 @@ async fn a_gpu_that_answers_is_trained_on_and_none_is_looked_for_unasked() {
     assert!(world.invocations("claim").iter().all(|claim| claim.get("defect").is_none()));
 }
 
-/// Other trainings show whose fault a failure at once is; they may take their time.
+/// The control plane waits for other trainings, to see whether the instance or the training caused a failure at once.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_training_that_fails_because_of_its_instance_is_left_to_another_one() {
     fn blamed(request: &str, nth: usize) -> Answer {
@@ -79,7 +80,7 @@ async fn a_training_that_fails_because_of_its_instance_is_left_to_another_one() 
     assert_eq!(ends[0]["exit_code"], 3);
 }
 
-/// AWS takes no request that is signed by such a clock. The SDK signs it once more, by the date of the refusal.
+/// AWS refuses requests that are signed by a wrong clock. The SDK signs them once more, with the date of the refusal.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_clock_that_is_wrong_is_no_defect() {
     fn an_hour_ahead(request: &str, nth: usize) -> Answer {

@@ -1,10 +1,10 @@
-//! Metrics in what scripts write, as they reach the control plane.
+//! Metrics that scripts write in different ways, as they reach the control plane.
 
 use serde_json::{Value, json};
 
 use crate::world::{Answer, World, generous, granted, kind, well};
 
-/// The sweep file names a metric with spaces, and has a pattern of its own.
+/// The sweep file names a metric with spaces, and has its own pattern.
 fn with_pattern(request: &str, nth: usize) -> Answer {
     let Answer::Json(mut grant) = granted() else { unreachable!() };
     if request != "claim" {
@@ -15,7 +15,7 @@ fn with_pattern(request: &str, nth: usize) -> Answer {
     Answer::Json(grant)
 }
 
-/// The last values and steps that the end of an attempt reports.
+/// The last values and steps that the attempt reports at its end.
 async fn found(world: &World, script: &str) -> Value {
     let outcome = world.run(&[], &["sh", "-c", script]).await;
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
@@ -64,7 +64,7 @@ async fn files_of_libraries_have_metrics() {
     assert_eq!(found(&world, script).await, expected);
 }
 
-/// They are lost with the container, and their metrics are not.
+/// The files are lost with the container, but their metrics are not.
 #[tokio::test(flavor = "multi_thread")]
 async fn files_in_the_working_folder_have_metrics() {
     let world = World::start(kind, well).await;

@@ -1,4 +1,4 @@
-//! MLflow: the attempts of a trial are one run, where the job names a server.
+//! MLflow: the attempts of a trial are one run if the job names a server.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::world::{Outcome, World, generous, well};
 
-/// Answers as MLflow's REST API does: one run in one of two experiments, once `runs` says so.
+/// A server with MLflow's REST API: one run in one of two experiments, once `runs` contains it.
 struct Server {
     runs: Value,
     seen: Mutex<Vec<(String, Value, HeaderMap)>>,
@@ -45,7 +45,7 @@ fn run(id: &str, parent: Option<&str>) -> Value {
     json!({"info": {"run_id": id, "experiment_id": "12"}, "data": {"tags": tags}})
 }
 
-/// Says which run it is given, and saves a checkpoint; then ends as `$END` says.
+/// Prints which run it gets, saves a checkpoint, and ends as `$END` says.
 const TRAINING: &str = r#"
     echo "run: ${MLFLOW_RUN_ID-none}, tags: ${MLFLOW_RUN_CONTEXT-none}"
     if [ -e "$SPOTSWEEP_CHECKPOINTS/epoch_1" ]; then
@@ -95,7 +95,7 @@ async fn a_later_attempt_goes_on_with_the_trial_s_run() {
     assert_eq!(headers["authorization"], "Bearer s3cr3t");
 }
 
-/// What a script logs as a parameter may differ between attempts, such as its host. That is no fault of its checkpoint.
+/// A script may log a parameter that differs between attempts, such as its host. This does not make its checkpoint bad.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_that_mlflow_refuses_costs_one_attempt_and_no_checkpoint() {
     let (_server, url) = serve(json!([run("r1", None)])).await;

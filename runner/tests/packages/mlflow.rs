@@ -1,4 +1,4 @@
-//! MLflow's own server and client.
+//! Tests with the server and the client of MLflow itself.
 
 use std::fs;
 use std::net::TcpListener;
@@ -12,7 +12,7 @@ use tokio::process::Command;
 use super::SCRIPTS;
 use crate::world::{World, generous, until, well};
 
-/// The server's process group: it has workers.
+/// The process group of the server, which has workers.
 struct Server(Pid);
 
 impl Drop for Server {
@@ -21,7 +21,7 @@ impl Drop for Server {
     }
 }
 
-/// MLflow's server with an empty store.
+/// Starts MLflow's server with an empty store.
 async fn server(world: &World, python: &str) -> (Server, String) {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let store = format!("sqlite:///{}", world.path("mlflow.db").display());
@@ -44,7 +44,7 @@ async fn server(world: &World, python: &str) -> (Server, String) {
     (server, format!("http://{address}"))
 }
 
-/// The runs of the experiment, as its client has them: each with its steps of `accuracy`.
+/// The runs of the experiment as MLflow's client lists them, each with its steps of `accuracy`.
 async fn runs(python: &str, url: &str) -> String {
     let script = "import mlflow\n\
         client = mlflow.MlflowClient()\n\
@@ -62,7 +62,7 @@ async fn the_attempts_of_a_trial_are_one_run_of_mlflow() {
     let Some(python) = opted_in("SPOTSWEEP_PACKAGES_PYTHON") else { return };
     for (option, expected_code, expected) in [
         ("--same", Some(0), "s-1-7 s-1 [1, 2, 3, 4]\n"),
-        // Its parameter is another one in the second attempt, so the third makes a run of its own.
+        // The parameter changes in the second attempt, so the third makes a separate run.
         ("--differs", Some(75), "s-1-7 s-1 [1, 2]\ns-1-7 s-1 [3, 4]\n"),
     ] {
         let world = World::start(generous, well).await;

@@ -1,4 +1,4 @@
-//! Trainings with the libraries themselves, as on their own pages: interrupted, and started again.
+//! Trainings with the real libraries, written as in their documentation: interrupted, and started again.
 //!
 //! Opt-in: `SPOTSWEEP_PACKAGES_PYTHON` names a Python with the packages of `requirements.txt`.
 
@@ -18,22 +18,21 @@ use crate::attempts::{End, after, trial};
 use crate::world::{World, until};
 
 const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/packages");
-/// Trainings at the same time: each has two cores' work to do as it starts.
+/// Limits how many trainings run at the same time, because each one uses two cores at its start.
 static PLACES: Semaphore = Semaphore::const_new(3);
 
-/// A training.
 #[derive(Debug, Clone, Copy)]
 struct Case {
     /// The program and its arguments.
     words: &'static [&'static str],
-    /// What the name of a checkpoint has before its number. Without it the checkpoint is one file, and the line
+    /// The text before the number in a checkpoint's name. Without it the checkpoint is one file, and the line
     /// `epoch=<number> score=<number>` follows each of its versions.
     name: Option<&'static str>,
-    /// A checkpoint: its number, its file that is written last, and the file that is written first in the next one.
+    /// A checkpoint: its number, the file that is written last, and the first file of the next checkpoint.
     number: i64,
     last: &'static str,
     next: &'static str,
-    /// Whether a notice brings a later one.
+    /// Whether the training saves a later checkpoint after a notice.
     goes_further: bool,
     whens: &'static [When],
 }
@@ -49,7 +48,7 @@ enum When {
     LostWithin,
 }
 
-/// The largest number of a checkpoint that was not put aside.
+/// The largest number of a checkpoint that was not quarantined.
 fn newest(names: &[String], aside: &[String], start: &str) -> Option<i64> {
     let kept = names.iter().filter(|name| !aside.contains(name));
     let number = |name: &String| name.split_once(start)?.1.split(['.', '-']).next()?.parse().ok();
@@ -60,7 +59,7 @@ fn names(folder: &Path) -> Vec<String> {
     fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
 
-/// How a file looks now.
+/// Size and time of the last change of a file.
 fn stamp(path: &Path) -> Option<(u64, SystemTime)> {
     let found = fs::metadata(path).ok()?;
     Some((found.len(), found.modified().unwrap()))
@@ -74,7 +73,7 @@ impl Case {
             None => world.has_score(2.0),
         };
         until("a checkpoint", is_there).await;
-        // It may still be written.
+        // The checkpoint may still be incomplete.
         sleep(Duration::from_secs(1)).await;
         let (path, started) = (folder.join(self.next), Instant::now());
         let before = stamp(&path);
@@ -84,8 +83,8 @@ impl Case {
         }
     }
 
-    /// Whether a training that started after `started` lost no more than it may. The first attempt said `said` last, and
-    /// left checkpoints of which `newest` is the newest.
+    /// Whether a training that started after `started` lost no more than it may. The last output of the first attempt
+    /// was `said`, and its newest checkpoint was `newest`.
     fn is_right(&self, when: When, started: i64, said: Option<i64>, newest: Option<i64>) -> bool {
         let is_newest = match self.name {
             Some(_) => newest == Some(started),
@@ -95,14 +94,14 @@ impl Case {
         match when {
             When::Noticed => is_newest && (started > self.number || !self.goes_further),
             When::LostBetween => is_newest && started >= self.number,
-            // What was being written may have a name too.
+            // The checkpoint that was being written may have a name too.
             When::LostWithin => started >= self.number,
         }
     }
 }
 
-/// Prints a row: when, the newest checkpoint by its name and by the output, after which the last attempt started, what was
-/// put aside, how the attempts went. Says what is wrong.
+/// Prints a row: when, the newest checkpoint by name and by output, the start of the last attempt, the quarantine, the
+/// attempts' ends. Returns a failure with the logs.
 async fn run(python: &str, case: Case, when: When) -> Option<String> {
     let _place = PLACES.acquire().await.unwrap();
     let (world, start) = (trial().await, Instant::now());
@@ -157,7 +156,7 @@ const ACCELERATE: Case = Case {
     next: "epoch_2",
     ..TRAINER
 };
-/// It handles the signal: it ends at the next batch, and saves only where it is to.
+/// It handles the signal: it ends at the next batch, and saves only if it is configured to.
 const LIGHTNING: Case = Case {
     words: &["pl.py"],
     name: Some("step="),

@@ -1,4 +1,4 @@
-//! The scripts of `examples/scripts`, which know nothing of spotsweep: trained, interrupted, and trained on.
+//! The scripts of `examples/scripts`, which have no code for spotsweep, are trained, interrupted and continued.
 
 use std::fs;
 use std::path::Path;
@@ -15,11 +15,11 @@ use crate::world::{World, until};
 
 const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/scripts");
 
-/// A script. In its words, CHECKPOINTS and OUTPUT stand for the trial's folders.
+/// A script. In its words, CHECKPOINTS and OUTPUT are replaced by the trial's folders.
 #[derive(Debug, Clone, Copy)]
 struct Script {
     words: &'static [&'static str],
-    /// What is below the folder of checkpoints when the training can be interrupted.
+    /// The path in the folder of checkpoints that exists when the training can be interrupted.
     saved: &'static str,
     metric: &'static str,
     /// The first step that a training from the beginning records.
@@ -70,7 +70,7 @@ const ALL: [Script; 10] = [
     script(&["hydra_app.py", "epochs=60", "checkpoint=CHECKPOINTS/ckpt.pt"], "ckpt.pt", "val_accuracy", 0.0),
 ];
 
-/// The steps of a metric that were recorded in time order, with seconds since 1970.
+/// The recorded steps of a metric in time order, with seconds since 1970.
 fn recorded(world: &World, metric: &str) -> Vec<(f64, f64)> {
     let record = world.output("metrics.jsonl").unwrap_or_default();
     let lines = record.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice::<Value>(line).ok());
@@ -90,7 +90,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Whether every epoch was recorded, from the first one on.
+/// Whether every epoch was recorded, starting with the first one.
 fn is_whole(script: Script, steps: &[(f64, f64)]) -> bool {
     let mut steps: Vec<f64> = steps.iter().map(|(_, step)| *step).filter(|step| *step >= script.first).collect();
     steps.sort_by(f64::total_cmp);
@@ -100,7 +100,7 @@ fn is_whole(script: Script, steps: &[(f64, f64)]) -> bool {
 }
 
 /// Prints a row: the script, how it was interrupted, the metric's newest value and step, the last step before and the
-/// first step after. Says what is wrong.
+/// first step after. Returns a failure with the logs.
 async fn run(python: &str, script: Script, end: End) -> Option<String> {
     let _place = PLACES.acquire().await.unwrap();
     let (world, start) = (trial().await, Instant::now());
@@ -109,7 +109,7 @@ async fn run(python: &str, script: Script, end: End) -> Option<String> {
     let words: Vec<String> =
         script.words.iter().map(|word| word.replace("CHECKPOINTS", &checkpoints).replace("OUTPUT", &output)).collect();
     let saves = format!("CHECKPOINTS={checkpoints}");
-    // Some write next to themselves.
+    // Some scripts write to their own folder.
     let code = folder("code");
     copy(Path::new(SCRIPTS), Path::new(&code));
     let own =
@@ -130,12 +130,12 @@ async fn run(python: &str, script: Script, end: End) -> Option<String> {
     }
     let steps = recorded(&world, script.metric);
     let before = steps.iter().filter(|(time, _)| *time < again).map(|(_, step)| *step).fold(f64::NAN, f64::max);
-    // Lightning's bar counts epochs, and its file batches.
+    // Lightning's progress bar counts epochs, and its log file counts batches.
     let after = steps.iter().filter(|(time, step)| *time >= again && *step >= script.first).map(|(_, step)| *step);
     let after = after.min_by(f64::total_cmp);
-    // Files of libraries are read every five seconds: an instance that is lost takes the newest values with it.
+    // Log files of libraries are read every five seconds, so the newest values are lost with an instance.
     let logs_to_files = matches!(script.words[0], "tensorboard_writer.py" | "wandb_sweep.py");
-    // Lightning holds rows back itself.
+    // Lightning itself delays rows.
     let may_lack = script.words[0] == "lightning_fit.py" || logs_to_files && matches!(end, End::Lost);
     let is_whole = may_lack || is_whole(script, &steps);
     let ends = world.invocations("end");
@@ -146,7 +146,7 @@ async fn run(python: &str, script: Script, end: End) -> Option<String> {
         script.metric, figures["last"], figures["step"], last.code
     );
     eprintln!("{row}");
-    // The record may have values that came later than those of the newest step, and the trial's end may not.
+    // Later values of earlier steps may be in the record, but not in the figures at the trial's end.
     let newest = steps.iter().map(|(_, step)| *step).fold(f64::NAN, f64::max);
     let is_newest = figures["step"].as_f64() == Some(newest);
     let is_right = is_whole

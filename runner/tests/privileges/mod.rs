@@ -1,4 +1,4 @@
-//! What the command may do, as the kernel tells it.
+//! What the kernel allows the command.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,7 +20,7 @@ const TRAINING: &str = r#"
     mkdir -p "$HOME/.cache" && echo 1 > "$HOME/.cache/mine"
     echo "Login: $USER $LOGNAME"
 "#;
-/// A number that no user of a machine is likely to have.
+/// A number that is probably no user's on any machine.
 const USER: u32 = 43_210;
 const GROUP: u32 = 43_211;
 
@@ -29,7 +29,7 @@ fn status(outcome: &Outcome) -> BTreeMap<&str, &str> {
     outcome.stdout.lines().filter_map(|line| line.split_once(':')).map(|(name, text)| (name, text.trim())).collect()
 }
 
-/// No capability in any set, and none to come.
+/// Asserts that there is no capability in any set, and that none can be gained.
 fn assert_powerless(status: &BTreeMap<&str, &str>, root_before: bool) {
     assert_eq!(status["NoNewPrivs"], "1");
     let bounding = root_before.then_some("CapBnd");
@@ -38,7 +38,7 @@ fn assert_powerless(status: &BTreeMap<&str, &str>, root_before: bool) {
     }
 }
 
-/// Real, effective, saved, and for files.
+/// The real, effective, saved and file system id.
 fn four(id: &str) -> String {
     [id; 4].join("\t")
 }
@@ -66,7 +66,7 @@ async fn the_command_runs_as_the_user_that_was_asked_for() {
         let world = World::start(if workspace { generous } else { kind }, well).await;
         fs::create_dir(world.path("volume")).unwrap();
         world.attach(&world.path("volume"));
-        // Others may pass through, as in a container.
+        // Others may enter the folder, as in a container.
         fs::set_permissions(world.path(""), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         let user = format!("{USER}:{GROUP}");
         let outcome = world.run(&[("SPOTSWEEP_USER", &user)], &["sh", "-c", TRAINING]).await;
@@ -86,7 +86,7 @@ async fn a_container_without_root_works_as_well() {
         return;
     }
     let world = World::start(kind, well).await;
-    // Where the binary was built need not be readable for everybody.
+    // The folder in which the binary was built may not be readable for every user.
     let program = world.path("runner");
     fs::copy(env!("CARGO_BIN_EXE_spotsweep-runner"), &program).unwrap();
     for name in ["", "tmp", "dev", "dev/disk", "dev/disk/by-id", "runner"] {
@@ -106,11 +106,11 @@ async fn a_container_without_root_works_as_well() {
     assert_eq!(outcome.code, Some(78), "{}", outcome.stderr);
     assert!(outcome.stderr.contains("SPOTSWEEP_USER=0:0 needs a container that starts as root"), "{}", outcome.stderr);
     assert!(!outcome.stdout.contains("Uid"), "nothing runs with other rights than those asked for");
-    // The folder is removed by the user that has made it.
+    // The user that has made the folder removes it.
     chown(world.path(""), Some(0), Some(0)).unwrap();
 }
 
-/// The temporary folder that the job names is the training's: it could put another one in the place of the runner's.
+/// The temporary folder that the job names belongs to the training, which could replace the runner's folder in it.
 #[tokio::test(flavor = "multi_thread")]
 async fn temporary_files_are_where_the_training_cannot_replace_them() {
     if !met(root()) {
@@ -125,18 +125,19 @@ async fn temporary_files_are_where_the_training_cannot_replace_them() {
     assert_eq!(world.invocations("end")[0]["metrics"]["acc"]["last"], 1.0);
 }
 
-/// As the driver has it: two GPUs of four are assigned, and the PCI addresses are in another order than the minors.
+/// The GPUs as the driver lists them: two of four are assigned, and the PCI addresses have another order than the
+/// minors.
 const GPUS: [(&str, &str, u32); 4] =
     [("00:1b.0", "GPU-b", 1), ("00:1c.0", "GPU-a", 0), ("00:1d.0", "GPU-k", 10), ("00:1e.0", "GPU-c", 2)];
 
-/// Device files that answer as `/dev/null` does.
+/// Makes a device file that behaves as `/dev/null`.
 fn null_device(path: &Path) {
     let everybody = Mode::from_raw_mode(0o666);
     mknodat(CWD, path, FileType::CharacterDevice, everybody, makedev(1, 3)).unwrap();
     fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o666)).unwrap();
 }
 
-/// The driver's list, and device files: in the container's own `/dev`, and where the job mounts the host's.
+/// Makes the driver's list, and device files in the container's own `/dev` and in the host's, which the job mounts.
 fn lay_out_gpus(world: &World) {
     fs::set_permissions(world.path(""), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     fs::create_dir_all(world.path("host-dev/shm")).unwrap();
@@ -155,7 +156,7 @@ fn lay_out_gpus(world: &World) {
     }
 }
 
-/// What ECS has assigned, as `trial-claim` says it; a training that hangs for a second is looked at.
+/// The GPUs that ECS has assigned, as `trial-claim` reports them. The runner looks at a training stalled for a second.
 fn grant_with(gpus: &serde_json::Value, request: &str, nth: usize) -> Answer {
     match (request, kind(request, nth)) {
         ("claim", Answer::Json(mut grant)) => {
@@ -184,7 +185,7 @@ async fn the_gpus_of_other_trials_are_not_there() {
     if !met(root()) {
         return;
     }
-    // By the environment, as NVIDIA's runtime sets it in its mode `legacy`, and by ECS.
+    // The GPUs are given by the environment, as NVIDIA's runtime sets it in its mode `legacy`, and by ECS.
     for (user, invoke, given) in [
         ("", kind as Invoke, "GPU-k,GPU-b"),
         ("43210:43211", kind, "GPU-k,GPU-b"),
@@ -212,7 +213,7 @@ async fn the_gpus_of_other_trials_are_not_there() {
     }
 }
 
-/// It would train on another trial's GPU.
+/// Such a training would use another trial's GPU.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_training_starts_where_its_gpus_are_not_known() {
     if !met(root()) {
@@ -233,7 +234,7 @@ async fn no_training_starts_where_its_gpus_are_not_known() {
         assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(75), ""), "{given}: {}", outcome.stderr);
         assert!(outcome.stderr.contains(reason), "{}", outcome.stderr);
     }
-    // A trial that asks for none trains, and sees none.
+    // A trial that asks for no GPU trains, and sees none.
     let world = World::start(none_assigned, well).await;
     lay_out_gpus(&world);
     let outcome = world.run(&[], &["sh", "-c", "ls $SPOTSWEEP_ROOT/dev | grep nvidia"]).await;
@@ -241,7 +242,7 @@ async fn no_training_starts_where_its_gpus_are_not_known() {
     assert!(outcome.stderr.contains("asks for no GPU"), "{}", outcome.stderr);
 }
 
-/// The training can look into every process of its user.
+/// The training can read every process of its user.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_runs_as_the_trainings_user_sees_what_the_training_sees() {
     if !met(root()) {

@@ -1,4 +1,4 @@
-//! A trial that starts from the checkpoint that is collected of another one.
+//! A trial that starts from the collected checkpoint of another trial.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::world::{Answer, INTERRUPTION, Invoke, World, granted, granted_workspa
 
 const OTHER: &str = "results/old-0123456789ab/trials/3/";
 
-/// Saves two epochs of several files, a pointer and a link. Two of the files have metrics.
+/// Saves two epochs of several files, a pointer and a link. Two of the files contain metrics.
 const SAVES: &str = r#"
     cd "$SPOTSWEEP_CHECKPOINTS"
     for e in 1 2; do
@@ -25,7 +25,7 @@ const SAVES: &str = r#"
     echo "epoch=2 val_acc=0.875"
 "#;
 
-/// Saves another epoch, and removes the one before.
+/// Saves another epoch, and removes the previous one.
 const TRAINS_ON: &str = r#"
     set -e; cd "$SPOTSWEEP_CHECKPOINTS"
     cp -r epoch-2 epoch-3; echo newer > epoch-3/model.bin; rm -r epoch-2; sleep 60
@@ -59,7 +59,7 @@ fn with_volume(world: &World) {
     world.attach(&world.path("volume"));
 }
 
-/// What a success has left in the bucket, by the ends of its keys.
+/// The objects that a successful trial has left in the bucket, by the ends of their keys.
 async fn collected() -> Vec<(String, Vec<u8>)> {
     let world = World::start(kind, well).await;
     let outcome = world.run(&[], &["sh", "-c", SAVES]).await;
@@ -88,7 +88,7 @@ async fn a_trial_starts_from_what_was_collected_of_another() {
         let world = World::start(answers, well).await;
         with_volume(&world);
         put(&world, &objects);
-        // The log of a checkpoint has that of those before it.
+        // The log in a checkpoint also contains the entries of earlier checkpoints.
         let command = r#"
             cd "$SPOTSWEEP_CHECKPOINTS"; cat latest; ls; ls last/; echo "epoch=3 val_acc=0.25"; mkdir epoch-3
             log='{"epoch": 2.0, "eval_f1": 0.8125, "step": 8}, {"epoch": 3.0, "eval_f1": 0.5, "step": 12}'
@@ -103,7 +103,7 @@ async fn a_trial_starts_from_what_was_collected_of_another() {
             assert_eq!(&fs::read(world.path(folder).join(name)).unwrap(), bytes, "{name}");
         }
         assert_eq!(names(&checkpoints), ["epoch-2", "epoch-3", "last", "latest"]);
-        // None of the values is of the trial that it goes on from.
+        // None of the values is of the trial that the checkpoint comes from.
         let metrics = &world.invocations("end")[0]["metrics"];
         let [val_acc, eval_f1] = ["val_acc", "eval_f1"].map(|name| [&metrics[name]["last"], &metrics[name]["max"]]);
         assert_eq!((val_acc, eval_f1), ([&json!(0.25); 2], [&json!(0.5); 2]), "{metrics}");
@@ -120,7 +120,7 @@ async fn a_later_attempt_keeps_its_own_checkpoints() {
     // The first attempt trains on, and is interrupted.
     let first = world.spawn(&[("AWS_BATCH_JOB_ATTEMPT", "1")], &["sh", "-c", TRAINS_ON]);
     let saved = world.path("volume/checkpoints/epoch-3/model.bin");
-    // Before that, the runner may wait for the metadata services and look at files for longer than a minute.
+    // Before it saves, the runner may wait for the metadata services and read files for more than a minute.
     let first = world.until_done(first, "it has saved", || read(&saved) == "newer\n").await;
     world.announce(INTERRUPTION, &in_seconds(5));
     let outcome = world.outcome(first).await;
@@ -136,7 +136,7 @@ async fn a_later_attempt_keeps_its_own_checkpoints() {
     );
 }
 
-/// What is done to what was collected, what answers, the job's exit code, and what is said.
+/// How the collected objects are changed, how S3 answers, the job's exit code, and the message.
 type Case = (fn(&World), fn(&Method, &str) -> StatusCode, i32, &'static str);
 
 #[tokio::test(flavor = "multi_thread")]
@@ -161,7 +161,7 @@ async fn a_checkpoint_that_is_not_whole_is_not_restored() {
             76,
             "epoch-2/model.bin is not what was collected: it has 5 bytes, and had 20000 bytes",
         ),
-        // The next attempt may be served.
+        // S3 may answer the next attempt.
         (|_world| (), breaks, 75, "optimizer.bin could not be read"),
     ];
     for (change, store, code, expected) in cases {

@@ -91,7 +91,7 @@ async fn a_training_that_fails_on_every_checkpoint_starts_from_its_beginning() {
     assert_eq!(rollbacks(&world).len(), 3);
 }
 
-/// It refuses whatever it finds: the checkpoints are as good as they were.
+/// The training refuses every checkpoint, so the checkpoints are not the cause.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rollback_that_does_not_help_is_taken_back_and_the_trial_fails() {
     let world = interrupted().await;
@@ -109,7 +109,7 @@ async fn a_rollback_that_does_not_help_is_taken_back_and_the_trial_fails() {
     assert_eq!(std::fs::read_link(folder.join("last")).unwrap(), Path::new("epoch_3"));
 }
 
-/// The log goes on from attempt to attempt. The reason of a failure does not.
+/// The log continues from attempt to attempt, but the reason of a failure must be of the last attempt.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_reason_of_a_failure_is_in_the_attempts_own_output() {
     let world = interrupted().await;

@@ -1,4 +1,4 @@
-//! Trainings that hang, or only seem to.
+//! Trainings that are stalled, or only seem to be.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -11,10 +11,11 @@ use crate::world::{Answer, Outcome, World, generous, granted, kind, well};
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/stalls/hang.py");
 const GRACE: (&str, &str) = ("SPOTSWEEP_GRACE_SECONDS", "5");
-/// Silence ends an attempt after this time. It begins with the command: Python starts within a second only on idle cores.
+/// The time of a stall until it ends an attempt. It counts from the command's start: Python starts within a second only
+/// on idle cores.
 const END_SECONDS: u32 = 3;
 const END: (Option<u32>, Option<u32>) = (Some(END_SECONDS), Some(END_SECONDS));
-/// Silence is reported after a second.
+/// A stall is reported after a second.
 const WARN: (Option<u32>, Option<u32>) = (Some(1), None);
 
 fn with_rule(answer: Answer, (warn, end): (Option<u32>, Option<u32>), is_last: bool) -> Answer {
@@ -48,12 +49,12 @@ async fn attempt(world: &World, extra: &[(&str, &str)], way: &str) -> Outcome {
     world.run(&[&[GRACE], extra].concat(), &["python3", SCRIPT, way]).await
 }
 
-/// The seconds of silence in each request of a kind that has them.
+/// The stalled seconds in those requests of a kind that have them.
 fn stalls(world: &World, kind: &str) -> Vec<u64> {
     world.invocations(kind).iter().filter_map(|request| request["stalled_seconds"].as_u64()).collect()
 }
 
-/// A request of this kind has the silence. Where a report's answer is late, the next one repeats it.
+/// A request of this kind has the stalled seconds. If the answer to a report is late, the next one repeats them.
 fn assert_stalled(world: &World, kind: &str) {
     let seconds = stalls(world, kind);
     assert!((1..=2).contains(&seconds.len()), "{kind}: {seconds:?}");
@@ -95,8 +96,8 @@ async fn the_last_stall_fails_the_trial() {
     assert!(world.output("train.log").is_some(), "what it leaves is collected");
 }
 
-/// A process without a handler would end by the signal at once, before it could say that it was asked to stop. One that
-/// ends by its own handler has not reached its end.
+/// The signal would end a process without a handler at once, before it could print that it was asked to stop. A process
+/// that ends by its own handler has not trained to its end.
 #[tokio::test(flavor = "multi_thread")]
 async fn only_a_process_that_handles_the_dump_signal_gets_it() {
     for (way, says) in [("has none", "asked to stop"), ("exits", "")] {
@@ -127,7 +128,7 @@ async fn a_training_that_only_saves_is_not_stalled() {
     assert_eq!((outcome.code, stalls(&world, "report")), (Some(0), vec![]), "{}", outcome.stderr);
 }
 
-/// Scripts for Slurm save and exit on SIGUSR1.
+/// Scripts for Slurm save and exit on SIGUSR1, so a warning must not send it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_warning_changes_nothing_for_the_training() {
     let world = World::start(warning, well).await;
@@ -143,7 +144,7 @@ async fn a_warning_changes_nothing_for_the_training() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gpu_that_works_or_is_not_known_keeps_an_attempt() {
-    // What nvidia-smi says, the exit code, whether there is a warning.
+    // The output of nvidia-smi, the exit code, and whether there is a warning.
     for (says, code, is_warned) in
         [("GPU-a, 40", 0, false), ("GPU-a, [N/A]", 0, true), ("GPU-b, 0", 0, true), ("GPU-a, 0\nGPU-b, 100", 75, true)]
     {
@@ -160,7 +161,7 @@ async fn a_gpu_that_works_or_is_not_known_keeps_an_attempt() {
     }
 }
 
-/// S3 is busy for two requests of a phase: the SDK waits between its tries.
+/// S3 refuses two requests of a phase, and the SDK waits between its tries.
 fn busy(method: &Method, key: &str) -> StatusCode {
     static READS: AtomicU32 = AtomicU32::new(0);
     static LOGS: AtomicU32 = AtomicU32::new(0);
@@ -173,7 +174,7 @@ fn busy(method: &Method, key: &str) -> StatusCode {
     if is_busy { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK }
 }
 
-/// Else its attempt would be taken for one that has vanished.
+/// Otherwise the control plane would take the attempt for one that has disappeared.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_attempt_reports_while_nothing_changes_and_while_it_waits_for_s3() {
     let world = World::start(kind, busy).await;

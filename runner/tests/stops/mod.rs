@@ -1,4 +1,4 @@
-//! A container that is stopped without a notice: by a timeout of Batch, by ECS, or with its machine.
+//! A container that is stopped without a notice: by a timeout of Batch, by ECS, or because its machine shuts down.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use crate::attempts::trial;
 use crate::send;
 use crate::world::{World, read, until};
 
-/// Has a complete checkpoint, and saves another one when it is asked to stop.
+/// Saves a complete checkpoint, and another one when it is asked to stop.
 const TRAINING: &str = r#"
     echo first > "$SPOTSWEEP_CHECKPOINTS/epoch-1"; touch -d "2020-01-01" "$SPOTSWEEP_CHECKPOINTS/epoch-1"
     echo half > "$SPOTSWEEP_OUTPUT/model"
@@ -24,7 +24,7 @@ const DEAF: &str = r#"
     echo acc=0.5
     while :; do sleep 0.02; done
 "#;
-/// No seal comes by itself.
+/// Avoids regular seals.
 const NO_SEAL: (&str, &str) = ("SPOTSWEEP_SEAL_SECONDS", "600");
 
 async fn is_training(world: &World) {
@@ -39,7 +39,7 @@ fn seal(world: &World) -> Option<Value> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_timeout_ends_the_trial_with_what_there_is() {
-    // The timeout, the exit code, the request that reports it.
+    // The timeout, the exit code, and the request that reports the end.
     for (timeout, code, kind) in [("10", 124, "end"), ("3600", 75, "release")] {
         let world = trial().await;
         let extra = [("SPOTSWEEP_TIMEOUT_SECONDS", timeout), NO_SEAL];
@@ -69,7 +69,7 @@ async fn what_is_complete_is_sealed_before_the_command_gets_its_grace() {
     assert!(seal(&world).is_none_or(|seal| seal["files"] == json!({})));
     send(&runner, Signal::TERM);
     until("the command is asked", || world.path("volume/.spotsweep/storage/asked").exists()).await;
-    // As where the machine goes down, and Docker's ten seconds are over.
+    // The machine shuts down, and Docker's ten seconds are over.
     runner.kill().await.unwrap();
     let seal = seal(&world).unwrap();
     assert_eq!(seal["files"].as_object().unwrap().keys().collect::<Vec<_>>(), ["epoch-1"], "{seal}");

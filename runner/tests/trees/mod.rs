@@ -1,4 +1,4 @@
-//! Process trees of people's own: who gets the stop signal, and what is waited for.
+//! Users' own process trees: which processes get the stop signal, and for which ones the runner waits.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -11,11 +11,11 @@ use crate::world::{Outcome, until};
 
 const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/trees/scripts");
 
-/// As in a container, where the tests themselves run in the background of a shell.
+/// Sets the signals as in a container, because the tests themselves may run in the background of a shell.
 const DEFAULT: &[&str] = &["env", "--default-signal=INT,QUIT"];
 
-/// Interrupts the command once its metric `score` has this value, `notice` seconds before the instance's end, and goes on
-/// with a second attempt on the same volume.
+/// Interrupts the command once its metric `score` has this value, `notice` seconds before the instance's end. Then a
+/// second attempt goes on with the same volume.
 async fn interrupted(command: &[&str], score: f64, notice: i64) -> (Outcome, Outcome) {
     let world = trial().await;
     let command = [DEFAULT, &["-C", SCRIPTS], command].concat();
@@ -25,7 +25,7 @@ async fn interrupted(command: &[&str], score: f64, notice: i64) -> (Outcome, Out
     (first, world.next(3, &[], &command).await)
 }
 
-/// The first attempt has saved, and the second one starts from that.
+/// Checks that the first attempt saves, and that the second one starts from that checkpoint.
 async fn saves(command: &[&str], score: f64, notice: i64) {
     let (first, second) = interrupted(command, score, notice).await;
     let saved = after(&first.stdout, "saved step ");
@@ -41,7 +41,7 @@ async fn a_training_saves_whatever_has_started_it() {
     const TRAP: &str = "trap 'echo ended' TERM; python3 sig.py --steps=5; exit $?";
     const POLLS: &str = "python3 sig.py --steps=5 & while kill -0 $!; do sleep 0.2; done; wait $!";
     const ITS_LOG: &str = "log=$(mktemp); python3 sig.py --steps=5 >$log & tail -f --pid=$! $log; wait $!";
-    // It is taken for the training, and does not end before it.
+    // The server is taken for the training, and does not end before the training.
     const SERVER_LAST: &str = "python3 sig.py --steps=14 & training=$!
         python3 -c 'import signal, time; signal.signal(15, print); print(\"serves\", flush=True); time.sleep(60)' &
         wait $training";
@@ -82,12 +82,12 @@ async fn a_training_saves_before_its_helper_ends() {
         &["bash", "-c", BOTH_IN_BACKGROUND],
     ];
     let mut trials: JoinSet<_> = COMMANDS.map(|command| saves(command, 1.0, 8)).into_iter().collect();
-    // Longer than half of the grace.
+    // The save takes longer than half of the grace.
     trials.spawn(saves(&["sh", "served.sh", "asks.py", "--steps=5", "--save=7"], 1.0, 16));
     trials.join_all().await;
 }
 
-/// The helper handles the signal, and does not get it while the training runs: one that a shell has started, or its own.
+/// A helper of a shell or of the training handles the signal, but does not get it while the training runs.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_helper_changes_nothing_for_a_training_without_a_handler() {
     let helper = format!("python3 {SCRIPTS}/helper.py $(mktemp -u) &");
@@ -104,7 +104,7 @@ async fn a_helper_changes_nothing_for_a_training_without_a_handler() {
     assert_eq!((after(&first.stdout, "score="), first.code), (Some("5"), Some(0)), "{}", first.stderr);
 }
 
-/// The first attempt completes its next checkpoint, and the second one starts from that.
+/// Checks that the first attempt completes its next checkpoint, and that the second one starts from it.
 async fn completes(launcher: &[&str], after_it: &str) {
     let world = trial().await;
     let script = format!("{} python3 {SCRIPT} --habit=zip --ready=2 --hold=3 {after_it}", launcher.join(" "));
@@ -125,7 +125,7 @@ async fn a_training_without_a_handler_completes_its_next_checkpoint() {
     completes(&[], "| cat").await;
 }
 
-/// Without being passed over, uv ends a training without a handler, and Open MPI ends every training.
+/// If they got the signal, uv would end a training without a handler, and Open MPI would end every training.
 #[tokio::test(flavor = "multi_thread")]
 async fn launchers_from_packages_are_passed_over() {
     let Some(python) = spotsweep_needs::opted_in("SPOTSWEEP_PACKAGES_PYTHON") else { return };

@@ -1,4 +1,4 @@
-//! Attempts with a workspace, on a volume that is a folder as on the local stack.
+//! Attempts with a workspace, on a volume that is a folder, as on the local stack.
 
 mod waiting;
 
@@ -14,7 +14,7 @@ use crate::world::{
     Answer, INTERRUPTION, Outcome, REBALANCE, World, generous, granted, in_seconds, kind, read, until, well,
 };
 
-/// Goes on from the newest checkpoint to the last epoch, and needs nothing else.
+/// Goes on from the newest checkpoint to the last epoch. Does not need any other file.
 const TRAINING: &str = r#"
     cd "$SPOTSWEEP_CHECKPOINTS"
     epoch=$(ls | sed -n 's/^epoch-//p' | sort -n | tail -1)
@@ -36,13 +36,13 @@ const TRAINING: &str = r#"
 const DIGEST: &str = "650eabb7d06006f067ffdb08b3897f7789da8d4999cc8635f2a51d08460ca0f9";
 
 impl World {
-    /// A folder of that name as the attached volume.
+    /// Attaches a folder of that name as the volume.
     fn attach_folder(&self, name: &str) {
         fs::create_dir_all(self.path(name)).unwrap();
         self.attach(&self.path(name));
     }
 
-    /// The first attempt: trains three epochs, and is interrupted by a notice.
+    /// Runs the first attempt: it trains three epochs, and a notice interrupts it.
     async fn interrupted(&self) -> Outcome {
         self.attach_folder("volume-a");
         let ready = self.path("ready");
@@ -53,7 +53,7 @@ impl World {
         self.outcome(runner).await
     }
 
-    /// The second attempt, with a root of its own, trains to the end.
+    /// Runs the second attempt, with its own root, which trains to the end.
     async fn goes_on(&self) -> Outcome {
         self.announce(INTERRUPTION, "404 - Not Found");
         let root = self.path("root-b");
@@ -69,7 +69,7 @@ impl World {
     }
 }
 
-/// As a snapshot and a volume made from it: other inodes, the same files.
+/// Copies as a snapshot and a new volume do: the same files with other inodes.
 fn copy(from: &Path, to: &Path) {
     assert!(std::process::Command::new("cp").arg("-a").args([from, to]).status().unwrap().success());
 }
@@ -100,7 +100,7 @@ async fn a_notice_seals_and_releases_and_the_next_attempt_goes_on_elsewhere() {
 
     copy(&world.path("volume-a"), &world.path("volume-b"));
     world.attach(&world.path("volume-b"));
-    // As if the instance had died in the midst of a line.
+    // The state after the instance was lost in the middle of a line.
     let record = world.path("volume-b/.spotsweep/metrics.jsonl");
     fs::write(&record, read(&record) + "{\"time\": 17").unwrap();
     let second = world.goes_on().await;
@@ -130,7 +130,7 @@ async fn a_torn_checkpoint_is_put_aside_and_the_one_before_it_is_used() {
     assert_eq!(world.interrupted().await.code, Some(75));
     let newest = world.path("volume-a/checkpoints/epoch-3");
     fs::write(&newest, "the state aft").unwrap();
-    // A version of it may have been kept, which would take its place.
+    // There may be a kept copy of it, which would replace it.
     let _ = fs::remove_dir_all(world.path("volume-a/.spotsweep/kept"));
     let second = world.goes_on().await;
     assert_eq!(second.code, Some(0), "{}", second.stderr);
@@ -156,7 +156,7 @@ async fn seals_go_along_with_the_reports() {
     assert_eq!(world.invocations("release")[0]["seal"], sealed);
 }
 
-/// A retry may go on from it.
+/// A retry may go on from the workspace.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_failed_command_leaves_is_sealed() {
     let world = World::start(generous, well).await;
@@ -214,7 +214,7 @@ async fn the_grace_is_cut_to_the_time_that_is_left() {
     world.announce(INTERRUPTION, &in_seconds(4));
     let outcome = world.outcome(runner).await;
     assert_eq!(outcome.code, Some(75), "{}", outcome.stderr);
-    // The grace is over, or what other programs write to the same disk takes its rest.
+    // Either the grace is over, or writing out other programs' data to the same disk takes the rest of it.
     assert!(outcome.stderr.contains(": killing the command"), "{}", outcome.stderr);
     assert!(noticed.elapsed() < Duration::from_secs(5), "{:?}", noticed.elapsed());
     assert_eq!(world.invocations("release")[0]["seal"]["newest"], "daemon");
@@ -271,7 +271,7 @@ async fn only_a_notice_stops_a_training_and_only_one_that_can_go_on() {
         world.announce(REBALANCE, "{\"noticeTime\": \"2020-10-27T08:22:00Z\"}");
         until("the recommendation is reported", || !world.invocations("notice").is_empty()).await;
         if !workspace {
-            // Without a workspace nothing could be saved: it may finish in the time that it has.
+            // Without a workspace nothing could be saved, so the training may finish in the remaining time.
             world.announce(INTERRUPTION, &in_seconds(120));
             until("the interruption is reported", || world.invocations("notice").len() > 1).await;
         }

@@ -1,4 +1,4 @@
-//! Attempts before they have their workspace: they wait, leave, or claim nothing.
+//! Attempts that do not have their workspace yet: they wait, leave, or claim nothing.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ async fn without_its_workspace_the_attempt_leaves_before_it_trains() {
             _ => Answer::Json(json!({"refused": {"reason": {"stop": "fenced", "attempt": 1}}})),
         }
     }
-    // How trial-claim behaves, whether the volume appears, exit code, what the log says, requests.
+    // How trial-claim answers, whether the volume appears, exit code, the message in the log, and the requests.
     let cases: [(Invoke, bool, i32, &str, &[&str]); 5] = [
         (unavailable, true, 75, "us-east-1b", &["claim"]),
         (waits_for_ever, true, 75, "snap-1", &["release"]),
@@ -80,7 +80,7 @@ async fn waiting_ends_with_the_grant_or_the_first_warning() {
         if !by_signal {
             world.announce(INTERRUPTION, &in_seconds(120));
             until("the release", || !world.invocations("release").is_empty()).await;
-            // A runner that does not wait has ended by then.
+            // A runner that does not wait would have ended by now.
             tokio::time::sleep(Duration::from_millis(300)).await;
             assert!(runner.try_wait().unwrap().is_none(), "Batch would start the next attempt on the same instance");
         }
@@ -99,7 +99,7 @@ async fn an_attempt_on_an_instance_under_notice_claims_nothing_and_waits_for_its
     world.announce(INTERRUPTION, &in_seconds(120));
     let mut runner = world.spawn(&[], &["touch", started.to_str().unwrap()]);
     until("the notice is reported", || !world.invocations("notice").is_empty()).await;
-    // A runner that does not wait has ended by then.
+    // A runner that does not wait would have ended by now.
     tokio::time::sleep(Duration::from_millis(500)).await;
     assert!(runner.try_wait().unwrap().is_none(), "Batch would start the next attempt on the same instance");
     send(&runner, Signal::TERM);

@@ -1,4 +1,4 @@
-//! Lambda Invoke, S3 and IMDS as far as the runner uses them, in one server that remembers.
+//! Emulates Lambda Invoke, S3 and IMDS in one server, as far as the runner uses them, and records the requests.
 
 mod server;
 
@@ -24,7 +24,7 @@ pub(crate) const LINES: &str =
 /// The claim token of the sweep.
 pub(crate) const TOKEN: &str = "00112233445566778899aabbccddeeff";
 
-/// The key id of the trial's own credentials.
+/// The access key id of the trial's own credentials.
 pub(crate) const ISSUED: &str = "ISSUED";
 
 /// How `trial-claim` answers the n-th (from 0) request of a kind.
@@ -36,25 +36,25 @@ pub(crate) enum Answer {
     Json(Value),
     FunctionError(Value),
     Status(u16),
-    /// The signature is of another time than AWS's own.
+    /// The signature's time differs from AWS's own.
     Refused {
         ahead_seconds: i64,
     },
 }
 
-/// What the server has seen and holds.
+/// What the server has received and stores.
 #[derive(Default)]
 pub(crate) struct Seen {
     pub(crate) invocations: Vec<Value>,
-    /// The times by which invocations were signed.
+    /// The times with which invocations were signed.
     pub(crate) signed_at: Vec<String>,
     pub(crate) objects: BTreeMap<String, Vec<u8>>,
     /// Every S3 request as `METHOD key?query`.
     pub(crate) requests: Vec<String>,
     parts: BTreeMap<u32, Vec<u8>>,
-    /// What the metadata service says beside the instance and its zone, by path.
+    /// The metadata service's answers by path, in addition to the instance and its zone.
     metadata: BTreeMap<String, String>,
-    /// How many of its next answers the metadata service misses.
+    /// How many of its next requests the metadata service does not answer.
     misses: u32,
 }
 
@@ -64,7 +64,7 @@ struct Server {
     seen: Mutex<Seen>,
 }
 
-/// A server, a root folder and a folder for temporary files; gone when dropped.
+/// A server, a root folder and a folder for temporary files; removed when dropped.
 pub(crate) struct World {
     server: Arc<Server>,
     address: String,
@@ -120,7 +120,7 @@ pub(crate) fn generous(kind: &str, _nth: usize) -> Answer {
 pub(crate) const INTERRUPTION: &str = "/latest/meta-data/spot/instance-action";
 pub(crate) const REBALANCE: &str = "/latest/meta-data/events/recommendations/rebalance";
 
-/// A notice as EC2 gives it.
+/// An interruption notice in EC2's format.
 pub(crate) fn in_seconds(seconds: i64) -> String {
     let at = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(seconds);
     json!({"action": "terminate", "time": format!("{at:.0}")}).to_string()
@@ -155,13 +155,13 @@ impl World {
         self.folder.path().join(name)
     }
 
-    /// Starts the runner with the environment of trial 7, the second child of a part that begins
-    /// at 6. An empty value takes a variable away.
+    /// Starts the runner with the environment of trial 7, the second child of a part that begins at 6. An empty value
+    /// removes a variable.
     pub(crate) fn spawn(&self, extra: &[(&str, &str)], command: &[&str]) -> Child {
         self.runner(env!("CARGO_BIN_EXE_spotsweep-runner"), &[], extra, command).spawn().unwrap()
     }
 
-    /// As [`Self::spawn`], to be changed before it starts.
+    /// Like [`Self::spawn`], but the command can be changed before it starts.
     pub(crate) fn runner(
         &self,
         program: impl AsRef<OsStr>,
@@ -211,19 +211,19 @@ impl World {
         runner
     }
 
-    /// Has the volume appear as a folder.
+    /// Makes the volume appear as a folder.
     pub(crate) fn attach(&self, target: &Path) {
         let link = self.path("dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_vol0abc");
         let _ = std::fs::remove_file(&link);
         std::os::unix::fs::symlink(target, link).unwrap();
     }
 
-    /// Makes the metadata service say something.
+    /// Sets an answer of the metadata service.
     pub(crate) fn announce(&self, path: &str, text: &str) {
         self.server.seen.lock().unwrap().metadata.insert(path.to_owned(), text.to_owned());
     }
 
-    /// Has the metadata service miss its next answers.
+    /// Makes the metadata service leave its next requests unanswered.
     pub(crate) fn miss(&self, answers: u32) {
         self.server.seen.lock().unwrap().misses = answers;
     }
@@ -243,9 +243,9 @@ impl World {
         }
     }
 
-    /// Waits for what a runner is to bring about, on a slow machine too: until it is so, or the runner has ended.
+    /// Waits until `is_so` is true, also on a slow machine; fails if the runner ends before that.
     pub(crate) async fn until_done(&self, mut runner: Child, what: &str, mut is_so: impl FnMut() -> bool) -> Child {
-        // It ends by itself before that, unless it hangs.
+        // The runner ends by itself before that, unless it hangs.
         for _ in 0..12_000 {
             if is_so() {
                 return runner;
@@ -260,7 +260,7 @@ impl World {
         panic!("the runner hangs before {what}");
     }
 
-    /// A look at what the server has seen.
+    /// Reads what the server has received.
     pub(crate) fn seen<T>(&self, look: impl FnOnce(&Seen) -> T) -> T {
         look(&self.server.seen.lock().unwrap())
     }
@@ -275,7 +275,7 @@ impl World {
         self.server.seen.lock().unwrap().objects.insert(key.to_owned(), bytes);
     }
 
-    /// Removes an object from it.
+    /// Removes an object from the bucket.
     pub(crate) fn take(&self, key: &str) -> Option<Vec<u8>> {
         self.server.seen.lock().unwrap().objects.remove(key)
     }
@@ -286,7 +286,7 @@ impl World {
     }
 }
 
-/// Waits for something that the runner or its child is about to do.
+/// Waits for something that the runner or its child is expected to do.
 pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     for _ in 0..1200 {
         if is_so() {

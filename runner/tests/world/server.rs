@@ -1,4 +1,4 @@
-//! What the server answers.
+//! The answers of the server.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub(super) async fn answer(State(server): State<Arc<Server>>, request: Request) 
         },
         "/latest/meta-data/placement/region" => reply(200, &[], "us-west-2"),
         path if path.starts_with("/latest/") => reply(404, &[], "404 - Not Found"),
-        // As in the ECS developer guide, "Task metadata version 4 response examples".
+        // The answer of the ECS developer guide, "Task metadata version 4 response examples".
         "/v4/0f1e" => {
             let labels = json!({"com.amazonaws.ecs.task-arn": TASK, "com.amazonaws.ecs.container-name": "default"});
             reply(200, &[], json!({"DockerId": "ea32", "Name": "default", "Labels": labels}).to_string())
@@ -89,7 +89,7 @@ impl Server {
         if *method == Method::GET && !headers.contains_key("range") {
             return match seen.objects.get(key) {
                 Some(bytes) => reply(200, &[("etag", "\"e\"")], bytes.clone()),
-                // S3's answer to a key that is not there, where its keys may not be listed.
+                // S3's answer for a missing key if the caller may not list keys.
                 None => reply(403, &[], "<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"),
             };
         }
@@ -122,7 +122,7 @@ impl Server {
     }
 }
 
-/// Takes the `aws-chunked` framing away that carries the SDK's checksum trailer.
+/// Removes the `aws-chunked` framing, which carries the SDK's checksum trailer.
 fn plain(headers: &HeaderMap, body: &[u8]) -> Vec<u8> {
     if headers.get("content-encoding").is_none_or(|encoding| encoding != "aws-chunked") {
         return body.to_vec();
