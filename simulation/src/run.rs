@@ -43,8 +43,8 @@ pub use watch::{BY_HAND, Resume, Watch};
 /// The period of the `reconcile` schedule.
 pub const RECONCILE: Duration = Duration::from_secs(300);
 
-/// A run that takes longer than this makes no progress any more. Kept workspaces stay for a day after the last look at an
-/// open sweep.
+/// A run that takes longer than this makes no progress any more. Kept workspaces stay for a day after the last look at
+/// an open sweep.
 const LONGEST: Duration = Duration::from_secs(15 * 86_400);
 
 /// The most entries of the queue in one run. It only stops endless runs.
