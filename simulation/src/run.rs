@@ -1,5 +1,5 @@
-//! A sweep from its file to the end on a virtual clock: the real `handle`, the emulator's World, simulated runners,
-//! and everything that AWS may do to them. One seed, one run.
+//! Runs a sweep from its file to its end on a virtual clock: the real `handle`, the emulator's World, simulated
+//! runners, and the faults that AWS permits. One seed gives one run.
 
 mod agent;
 mod chaos;
@@ -40,28 +40,29 @@ use rng::Rng;
 pub use training::habits::{Format, Habits, Layout, OnSignal, Replacing, StartedBy};
 pub use watch::{BY_HAND, Resume, Watch};
 
-/// How often the schedule fires.
+/// The period of the `reconcile` schedule.
 pub const RECONCILE: Duration = Duration::from_secs(300);
 
-/// A run that takes longer than this has come to a stop. What is kept stays for a day after the last look at an open sweep.
+/// A run that takes longer than this makes no progress any more. Kept workspaces stay for a day after the last look at
+/// an open sweep.
 const LONGEST: Duration = Duration::from_secs(15 * 86_400);
 
-/// Entries of the queue in one run: a bound, not a tuning.
+/// The most entries of the queue in one run. It only stops endless runs.
 const MOST_ENTRIES: usize = 2_000_000;
 
-/// Zones of seeds.
+/// A seed uses the first one, two or three of these zones.
 const ZONES: [&str; 3] = ["us-east-1a", "us-east-1b", "us-east-1c"];
 
-/// Instances with two GPUs, and the vCPUs of four of them: as many as a seed has without GPUs.
+/// The instance type with two GPUs, and the vCPUs of four such instances: a seed without GPUs has as many instances.
 const GPU_INSTANCES: (&str, u32) = ("g5g.16xlarge", 256);
 
-/// How long a training may hang, where some do.
+/// The `stalled` limit of sweeps whose trainings may stall.
 const STALLED: &str = "10m";
 
-/// Of sweeps with a budget, and of those whose trainings may hang.
+/// The topic of sweeps that have a budget or whose trainings may stall.
 const TOPIC: &str = "arn:aws:sns:us-east-1:000000000000:sweeps";
 
-/// What happens at some time.
+/// What the simulation does at a later virtual time.
 #[derive(Debug, Clone)]
 enum Scheduled {
     /// An event reaches its function, for the first time or again.
@@ -69,11 +70,11 @@ enum Scheduled {
         event: Value,
         tries: usize,
     },
-    /// A runner does what it does next.
+    /// A runner takes its next step.
     Step(AttemptKey),
-    /// A request reaches `trial-claim` whose answer is not awaited.
+    /// A request reaches `trial-claim`, and no runner waits for its answer.
     Ask(Stray),
-    /// A runner looks at the metadata service, and finds something.
+    /// A runner reads the metadata service and finds a notice.
     Poll(AttemptKey),
     /// A container gets SIGTERM, and is killed after a grace.
     Terminate {
@@ -81,7 +82,7 @@ enum Scheduled {
         grace: Duration,
     },
     Kill(AttemptKey),
-    /// AWS takes an instance, or a zone's.
+    /// EC2 reclaims one instance, or all instances of a zone.
     Reclaim,
     /// A zone has capacity again.
     Reopen(String),
@@ -94,20 +95,20 @@ enum Scheduled {
     Reconnect(String),
     /// The schedule fires.
     Tick,
-    /// Nothing goes wrong any more.
+    /// From now on no fault is injected.
     Calm,
 }
 
-/// One run.
+/// The simulation of one seed.
 #[derive(Debug)]
 pub struct Simulation {
-    /// The account.
+    /// The emulated account, with the control plane's functions.
     pub harness: Harness,
-    /// What is watched for.
+    /// What the run has recorded for the invariants.
     pub watch: Watch,
-    /// Epochs of every trial.
+    /// Epochs of each trial.
     pub epochs: u32,
-    /// Time that one takes.
+    /// Duration of one epoch.
     pub epoch: Duration,
     chaos: Chaos,
     rng: Rng,
@@ -116,20 +117,20 @@ pub struct Simulation {
     agents: BTreeMap<AttemptKey, Agent>,
     started: Timestamp,
     reclaims: usize,
-    /// Since when instances are dead.
+    /// The time since which each dead instance is dead.
     dead: BTreeMap<String, Timestamp>,
     passed: usize,
     steps: u64,
-    /// Whether a second sweep is to go on from what is kept of the first one.
+    /// Whether a second sweep is to go on from the kept workspace of the first trial.
     continues: bool,
-    /// The same, from what is collected of it.
+    /// Whether a second sweep is to start from the checkpoint that was uploaded for the first trial.
     restores: bool,
     log: Option<Vec<String>>,
     inputs: Option<Vec<(Timestamp, Input)>>,
 }
 
 impl Simulation {
-    /// An account in which a sweep file has just been dropped.
+    /// Starts a run in which a sweep file has just been dropped.
     pub fn new(seed: u64, account: &Account, chaos: Chaos, file: &str) -> Self {
         let harness = Harness::with(seed, account);
         let started = harness.now;
@@ -160,12 +161,12 @@ impl Simulation {
         simulation
     }
 
-    /// A sweep, an account and a mixture of trouble that the seed alone decides.
+    /// Starts a run whose sweep, account and faults the seed alone decides.
     pub fn of_seed(seed: u64) -> Self {
         Self::mixed(seed, &Mixture::of_seed(seed))
     }
 
-    /// The same with some of it changed.
+    /// Starts the run of a seed with a mixture of the caller's choice.
     pub fn mixed(seed: u64, mixture: &Mixture) -> Self {
         let trials = match mixture.suggested {
             Some((parameters, _)) => {
@@ -194,7 +195,7 @@ impl Simulation {
         Self::mixed_with(seed, mixture, &file)
     }
 
-    /// The same with a sweep file of one's own.
+    /// Starts the run of a seed and a mixture with a sweep file of the caller's choice.
     pub fn mixed_with(seed: u64, mixture: &Mixture, file: &str) -> Self {
         let zones = ZONES.iter().take(mixture.zones as usize);
         let mut machines = Account::default();
@@ -206,7 +207,7 @@ impl Simulation {
             zones: zones.map(ToString::to_string).collect(),
             workspace_gib: 20,
             initialization_rate: mixture.initialization_rate,
-            // Shorter pauses try the same again more often, and nothing else.
+            // Shorter pauses only repeat the same calls more often.
             poll: Duration::from_secs(20),
             page_trials: mixture.page_trials,
             ..machines
@@ -225,10 +226,10 @@ impl Simulation {
         simulation
     }
 
-    /// A volume that a person made and tagged some minutes before the sweep, to be adopted under the name [`BY_HAND`].
+    /// Makes a volume that a user tagged some minutes before the sweep. The sweep adopts it under the name [`BY_HAND`].
     ///
     /// # Panics
-    /// Where the World refuses the volume.
+    /// If the World refuses the volume.
     pub fn make_by_hand(&mut self, zone: &str) {
         let request = CreateVolume {
             zone: zone.into(),
@@ -246,10 +247,10 @@ impl Simulation {
         self.at(Duration::ZERO, Scheduled::Deliver { event: dropped, tries: 0 });
     }
 
-    /// Runs until the sweep is settled and nothing is left, or until something is wrong.
+    /// Runs until the sweep is settled and nothing is left, or until an invariant fails.
     ///
     /// # Errors
-    /// What is wrong: which invariant does not hold, and why.
+    /// The invariant that does not hold, and why.
     pub fn run(&mut self) -> Result<(), String> {
         self.run_until(Self::is_settled)?;
         self.check(|invariant| invariant.at_the_end)?;
@@ -258,10 +259,10 @@ impl Simulation {
         self.outlast_strays()
     }
 
-    /// Runs until something holds.
+    /// Runs until `holds` returns true.
     ///
     /// # Errors
-    /// As above.
+    /// As for [`Self::run`].
     pub fn run_until(&mut self, holds: impl Fn(&Self) -> bool) -> Result<(), String> {
         for _ in 0..MOST_ENTRIES {
             self.take_effects();
@@ -274,7 +275,7 @@ impl Simulation {
         Err("more entries of the queue than a run may have".into())
     }
 
-    /// Lets happen what is next.
+    /// Advances the clock to the next due entry and executes everything that is due.
     fn go_on(&mut self) -> Result<(), String> {
         let due = self.harness.cloud.world().next_due();
         let first = self.queue.keys().next().map(|(at, _)| *at);
@@ -291,64 +292,64 @@ impl Simulation {
             let entry = entry.remove();
             self.steps += 1;
             self.happen(entry)?;
-            // What it has killed must not take another step.
+            // A runner that the entry has killed must not take another step.
             self.take_effects();
         }
         Ok(())
     }
 
-    /// Plants a defect.
+    /// Switches on an injected bug.
     pub fn plant(&mut self, injected_bug: InjectedBug) {
         self.harness.plant(injected_bug);
     }
 
-    /// Of all strokes of bad luck only these happen, by their number from 0.
+    /// Injects only the faults with these numbers, counted from 0.
     pub fn only_faults(&mut self, strokes: BTreeSet<u64>) {
         self.rng.only_faults(strokes);
     }
 
-    /// From now on keeps every input that was decided.
+    /// Records every decided input from now on.
     pub fn keep_inputs(&mut self) {
         self.harness.store.decision_log.keep();
         self.inputs = Some(Vec::new());
     }
 
-    /// The inputs kept so far.
+    /// The inputs recorded so far.
     pub fn inputs(&self) -> &[(Timestamp, Input)] {
         self.inputs.as_deref().unwrap_or_default()
     }
 
-    /// How many strokes of bad luck there were.
+    /// The number of faults so far.
     pub fn strokes(&self) -> u64 {
         self.rng.strokes()
     }
 
-    /// From now on keeps a line for every invocation.
+    /// Records a log line for every invocation from now on.
     pub fn keep_log(&mut self) {
         self.log = Some(Vec::new());
     }
 
-    /// The lines kept so far: the same for the same seed.
+    /// The log lines recorded so far. The same seed gives the same lines.
     pub fn log(&self) -> &[String] {
         self.log.as_deref().unwrap_or_default()
     }
 
-    /// Virtual time since the file was dropped.
+    /// The virtual time since the file was dropped.
     pub fn elapsed(&self) -> Duration {
         Duration::try_from(self.harness.now.duration_since(self.started)).unwrap_or_default()
     }
 
-    /// Fault points that all invocations have passed: two for each call on AWS.
+    /// The fault points that all invocations have passed: two for each call on AWS.
     pub fn passed(&self) -> usize {
         self.passed
     }
 
-    /// Number of entries of the queue so far.
+    /// The number of queue entries executed so far.
     pub fn steps(&self) -> u64 {
         self.steps
     }
 
-    /// How many reclaims there were.
+    /// The number of reclaims so far.
     pub fn reclaims(&self) -> usize {
         self.reclaims
     }

@@ -1,4 +1,4 @@
-//! A simulated runner: claims, mounts, trains, seals, leaves, as `spotsweep-runner` does.
+//! A simulated runner: it claims, mounts, trains, seals and leaves, as `spotsweep-runner` does.
 
 mod claiming;
 mod closing;
@@ -34,19 +34,19 @@ use super::watch::Seen;
 use super::{Scheduled, Simulation};
 use crate::injected_bug::InjectedBug;
 
-/// How often a runner looks at the metadata service (fact 32).
+/// How often a runner reads the metadata service (fact 32).
 pub(super) const IMDS_POLL: Duration = Duration::from_secs(5);
 
 /// How the runners' jobs end (`SPOTSWEEP_STOP_SECONDS`).
 const TERMS: Terms = Terms { signal: Signal::TERM, grace: None, stop_after: Duration::from_secs(30), timeout: None };
 
-/// How long a runner asks again after calls that failed (`SPOTSWEEP_PATIENCE_SECONDS`).
+/// How long a runner repeats calls that fail (`SPOTSWEEP_PATIENCE_SECONDS`).
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// How long no answer reaches a runner to which none does.
+/// The longest time for which a runner gets no answers.
 const MUTE: Duration = Duration::from_secs(900);
 
-/// One attempt.
+/// The runner of one attempt.
 #[derive(Debug, Clone)]
 pub(super) struct Agent {
     pub(super) trial: TrialRef,
@@ -54,45 +54,46 @@ pub(super) struct Agent {
     zone: String,
     job: String,
     pub(super) attempt: u32,
-    /// ARN of its ECS task.
+    /// The ARN of its ECS task.
     task: String,
-    /// UUIDs of the GPUs that its grant names.
+    /// The UUIDs of the GPUs that its grant names.
     gpus: Vec<String>,
     token: Option<Secret>,
     started: Timestamp,
     sequence: u64,
-    /// Whether its metadata service is silent.
+    /// Whether its metadata service does not answer.
     pub(super) is_blind: bool,
-    /// What it decides.
+    /// The state machine that decides the runner's actions.
     machine: Machine,
     /// Whether it has seen a notice.
     is_noticed: bool,
-    /// When its container or its instance ends, where it has known that in time.
+    /// When its container or its instance ends, if the runner has learned that in time.
     pub(super) ends_at: Option<Timestamp>,
-    /// Until when no answer reaches it.
+    /// The time until which the runner gets no answers.
     mute_until: Option<Timestamp>,
-    /// The tries of the request that is not answered, and since when.
+    /// How often, and since when, it has sent the request that is not answered.
     patience: Patience,
-    /// What it has to leave.
+    /// What it has to seal, unmount and report at its end.
     left: Left,
-    /// What it exits with where it cannot go on.
+    /// The exit code if it cannot go on.
     own_code: u8,
-    /// Where its trial is compared with others.
+    /// The steps at which its trial is compared with others.
     rungs: Vec<u64>,
-    /// Whether it has fetched a part of the checkpoint that its trial starts from, and the step of what it has restored.
+    /// Whether it has fetched a part of the checkpoint that its trial starts from, and the step of the restored
+    /// checkpoint.
     has_begun_restoring: bool,
     restored: Option<u32>,
-    /// Since when its request is not answered.
+    /// The time since which its request is not answered.
     unanswered_since: Option<Timestamp>,
     doing: Doing,
 }
 
-/// What a runner is at.
+/// The state of a runner.
 #[derive(Debug, Clone)]
 enum Doing {
     Starting,
     AwaitingEnd,
-    /// It is dead with its instance.
+    /// The runner is dead because its instance is.
     Dead,
     Claiming,
     Mounting {
@@ -103,7 +104,7 @@ enum Doing {
     },
     Training(Box<Run>),
     Stopping(Box<Run>, Box<Stopping>),
-    /// What comes after the command, and when it is done.
+    /// An action after the command, and when it is done.
     Closing(Action, Timestamp),
 }
 
@@ -120,17 +121,17 @@ impl Doing {
     }
 }
 
-/// A command that runs, and what looks after it.
+/// A running command with its sealer and its stall rule.
 #[derive(Debug, Clone)]
 struct Run {
     volume: String,
     sealer: Sealer,
     training: Training,
-    /// When files are sealed next.
+    /// When the runner seals files next.
     seal_at: Timestamp,
-    /// What is done where the training hangs.
+    /// What the runner does if the training stalls.
     stalls: StallRule,
-    /// Rungs that were reported.
+    /// The number of rungs that were reported.
     reported: usize,
 }
 
@@ -168,7 +169,7 @@ impl Agent {
 
     fn request(&self, request: Request) -> Value {
         let (sweep, job) = (self.trial.sweep.to_string(), self.job.clone());
-        // Another one for each attempt.
+        // Each attempt has its own secret.
         let secret = Some(Secret::of(u128::from(self.attempt).to_be_bytes()));
         let token = self.token.clone();
         json!(ClaimRequest { sweep, index: self.trial.index, job, attempt: self.attempt, token, secret, request })
@@ -179,13 +180,13 @@ impl Agent {
         matches!(self.doing, Doing::Training(_))
     }
 
-    /// It does nothing more.
+    /// Ends everything that the runner does.
     pub(super) fn stands_still(&mut self) {
         self.doing = Doing::Dead;
         self.ends_at = None;
     }
 
-    /// The rungs that its trial has reached after so many steps.
+    /// The rungs that its trial has reached after `step` steps.
     fn reached(&self, step: u32) -> Vec<Reached> {
         curve::reached(&self.rungs, (self.trial.index, self.attempt), u64::from(step / STEPS))
     }
@@ -195,19 +196,19 @@ impl Agent {
         self.sequence
     }
 
-    /// When what it does must be over.
+    /// The latest time at which its current activity must be over.
     fn until(&self) -> Option<Timestamp> {
         self.machine.until().map(|until| self.started + until)
     }
 
-    /// What it does goes on at `at`, or ends before.
+    /// The current activity continues at `at`, or ends earlier at its limit.
     fn next_by(&self, at: Timestamp) -> Next {
         Next::At(self.until().map_or(at, |until| until.min(at)))
     }
 }
 
 impl Simulation {
-    /// The runner does its next step, if it still lives.
+    /// The runner takes its next step if it is still alive.
     pub(super) fn step(&mut self, key: &AttemptKey) -> Result<(), String> {
         let Some(mut agent) = self.agents.remove(key) else { return Ok(()) };
         if self.waits_for_connection(&agent, Scheduled::Step(key.clone())) {
@@ -249,7 +250,7 @@ impl Simulation {
         }
     }
 
-    /// What it has mounted goes with it.
+    /// The end of a container also unmounts its volume.
     pub(super) fn ends_container(&mut self, key: &AttemptKey, agent: &Agent, code: i32) {
         self.watch.stopped(&agent.trial);
         let now = self.harness.now;
@@ -258,7 +259,7 @@ impl Simulation {
         world.job_exited(key, code, now);
     }
 
-    /// Something has happened: the runner does what its machine decides.
+    /// Passes an event to the runner's machine and executes the action that it decides.
     fn on(&mut self, agent: &mut Agent, event: Event) -> Result<Next, String> {
         let at = Duration::try_from(self.harness.now.duration_since(agent.started)).unwrap_or_default();
         match agent.machine.on(event, at) {
@@ -299,7 +300,7 @@ impl Simulation {
         }
     }
 
-    /// The runner cannot go on, and exits with this code. Whether it gives the trial back.
+    /// The runner cannot go on and exits with this code. The flag says whether it gives the trial back.
     fn fails(&mut self, agent: &mut Agent, (code, is_left): (u8, bool)) -> Result<Next, String> {
         agent.own_code = code;
         self.on(agent, Event::Failed { is_left })
@@ -313,7 +314,7 @@ impl Simulation {
         }
     }
 
-    /// The pause before a request is sent again that was not answered.
+    /// The pause before the runner repeats an unanswered request; `None` if its patience is over.
     fn again(&mut self, agent: &mut Agent) -> Option<Duration> {
         let at = Duration::try_from(self.harness.now.duration_since(agent.started)).unwrap_or_default();
         let since = *agent.unanswered_since.get_or_insert(self.harness.now);
@@ -325,7 +326,7 @@ impl Simulation {
         pause
     }
 
-    /// The same for a request before the command starts.
+    /// The same as `again`, for a request before the command starts.
     fn asks_again(&mut self, agent: &mut Agent) -> Result<Next, String> {
         match self.again(agent) {
             Some(pause) => Ok(Next::After(pause)),
@@ -333,7 +334,7 @@ impl Simulation {
         }
     }
 
-    /// Its instance is to blame. Once drained, it takes no other attempt.
+    /// The instance is to blame for the failure. If it is drained, Batch places no other attempt on it.
     fn leaves_failing(&mut self, agent: &Agent) {
         let world = self.harness.cloud.world();
         let is_drained = world.instance(&agent.instance).is_some_and(|instance| instance.drained);
@@ -343,7 +344,7 @@ impl Simulation {
         }
     }
 
-    /// The trial ends with the training's own code.
+    /// The trial ends with the exit code of the training.
     fn ends_for_good(&mut self, agent: &Agent, has_trained: bool) {
         if has_trained {
             return self.trained_on(agent);
@@ -354,14 +355,15 @@ impl Simulation {
         self.watch.failed_for_good(&agent.trial, shows.then_some(&agent.instance));
     }
 
-    /// The control plane knows that the attempt trains. Of one without its metadata service it does not know where.
+    /// The control plane knows that the attempt trains. If the attempt has no metadata service, it does not know the
+    /// instance.
     fn trained_on(&mut self, agent: &Agent) {
         if !agent.is_blind {
             self.watch.trained_on(&agent.trial, &agent.instance);
         }
     }
 
-    /// The reply, if it reaches the runner: one that is lost may have taken effect.
+    /// The reply, if it reaches the runner. A request whose reply is lost may still have taken effect.
     fn ask(&mut self, agent: &mut Agent, request: Request) -> Option<Reply> {
         let (now, request) = (self.harness.now, agent.request(request));
         if self.rng.occurs(self.chaos.mute) {
@@ -378,7 +380,7 @@ impl Simulation {
     }
 }
 
-/// What a runner does next.
+/// When a runner takes its next step, if it does.
 #[derive(Debug, Clone, Copy)]
 enum Next {
     After(Duration),

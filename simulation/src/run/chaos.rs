@@ -1,5 +1,5 @@
-//! What goes wrong in a run: each kind of trouble, and where it occurs. A new kind is a field here, its share in
-//! [`Chaos::mixed`], and the place below where the dice are asked.
+//! The faults of a run: each kind, and when it occurs. A new kind needs a field here, its share in [`Chaos::mixed`],
+//! and a call of the random numbers at its place below.
 
 use std::time::Duration;
 
@@ -11,16 +11,17 @@ use spotsweep_world::Service;
 use super::{Habits, OnSignal, RECONCILE, Scheduled, Simulation};
 use crate::invocation::InvocationFault;
 
-/// How long an invocation may take: what comes within that time may run beside it.
+/// How long an invocation may take. An event that comes within that time may run concurrently.
 const INVOCATION: Duration = Duration::from_secs(3);
 
-/// How late the latest events are.
+/// The delay of the latest events.
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Fault points among which an invocation's death or failing call is chosen; some end before.
+/// The fault points from which the one is drawn at which an invocation dies or a call fails. Some invocations end
+/// earlier.
 const POINTS: usize = 24;
 
-/// Actions of which a role may lack the permission.
+/// The actions for which a role may lack the permission.
 const DENIABLE: [&str; 8] = [
     "CreateVolume",
     "AttachVolume",
@@ -35,94 +36,95 @@ const DENIABLE: [&str; 8] = [
 /// Errors of single entries (<https://docs.aws.amazon.com/eventbridge/latest/APIReference/API_PutEventsResultEntry.html>).
 const ENTRY_ERRORS: [&str; 2] = ["InternalFailure", "ThrottlingException"];
 
-/// How long a new grant takes at most until it is in force: shorter than what counts as lasting.
+/// The longest time until a new permission takes effect. It is shorter than the time after which a denial counts as
+/// lasting.
 const PROPAGATION: Duration = Duration::from_secs(30);
 
-/// What goes wrong, as shares from 0 to 1 where not said otherwise.
+/// The faults of a run, as shares from 0 to 1 unless stated otherwise.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Chaos {
     /// Best-effort events (`aws.ec2`) that never arrive.
     pub lost: f64,
     /// Events that arrive twice.
     pub doubled: f64,
-    /// Longest time that an event is under way; each takes another time, which changes their order.
+    /// The longest delivery time of an event. Each event takes another time, which changes their order.
     pub delay: Duration,
-    /// Invocations that die at some call.
+    /// Invocations that die at a call.
     pub killed: f64,
-    /// The one fault point of the whole run at which an invocation dies, beside those by chance.
+    /// A fault point of the whole run at which an invocation dies, in addition to the random ones.
     pub killed_at: Option<usize>,
-    /// Invocations of which some call gives an error, before or after it has taken effect.
+    /// Invocations in which a call returns an error, before or after it has taken effect.
     pub failed: f64,
-    /// Invocations of which EventBridge takes no event.
+    /// Invocations from which EventBridge accepts no event.
     pub unsent: f64,
     /// EC2 calls that are throttled.
     pub throttled: f64,
-    /// Invocations beside which another one runs, call by call.
+    /// Invocations concurrent with another one, call by call.
     pub beside: f64,
-    /// Furthest that a function's clock is off.
+    /// The largest error of a function's clock.
     pub skew: Duration,
-    /// How long ListJobs does not show a new job.
+    /// How long `ListJobs` does not show a new job.
     pub unlisted: Duration,
-    /// Mean time between two reclaims; none where absent.
+    /// The mean time between two reclaims; `None` means no reclaims.
     pub reclaim_every: Option<Duration>,
     /// Reclaims without a notice.
     pub unannounced: f64,
-    /// Reclaims that take a whole zone, for some minutes.
+    /// Reclaims that take a whole zone for some minutes.
     pub zone_wide: f64,
-    /// Whether instances are not drained on a notice, so that Batch may place an attempt on one that is being taken.
+    /// Whether instances are not drained on a notice, so that Batch may place an attempt on an instance under notice.
     pub without_draining: bool,
-    /// EC2 calls that are refused for now.
+    /// EC2 calls that get a temporary refusal.
     pub refused: f64,
-    /// How long the account has as many volumes as it may have, from the first that is asked for.
+    /// How long the volume quota is used up, from the first volume that is asked for.
     pub quota_full: Duration,
-    /// Whether EC2 refuses each initialization rate, to the end of the run: the quota is too low for one.
+    /// Whether EC2 refuses each initialization rate until the end of the run, because the quota is too low.
     pub refuses_rate: bool,
-    /// An EC2 action that is denied, until trouble ends or for so long from its first call.
+    /// An EC2 action that is denied, and for how long from its first call; `None` means until the faults end.
     pub denied: Option<(&'static str, Option<Duration>)>,
-    /// Whether EC2 answers "denied" where a resource is gone.
+    /// Whether EC2 answers "denied" if a resource does not exist any more.
     pub gone_is_denied: bool,
-    /// Whether the KMS key of volumes cannot be used.
+    /// Whether the KMS key of the volumes cannot be used.
     pub unusable_key: bool,
-    /// Ends with their instance of which Batch does not say so.
+    /// Attempts that end with their instance, but without that reason from Batch.
     pub unnamed: f64,
-    /// Whether a job is STARTING before Batch says where.
+    /// Whether a job is STARTING before Batch shows its instance.
     pub unplaced: bool,
-    /// Attempts whose metadata service does not answer, and looks at it that come to nothing.
+    /// Attempts whose metadata service does not answer, and single reads of it that fail.
     pub silent: f64,
-    /// How the training script saves.
+    /// How the training script saves checkpoints.
     pub habits: Habits,
-    /// The trial whose script ends with an error after its last step.
+    /// The trial whose script fails after its last step.
     pub fails: Option<u32>,
-    /// Last seals for which there is not enough time.
+    /// Last seals that do not have enough time.
     pub slow_seals: f64,
-    /// Attempts whose training hangs after its first checkpoint.
+    /// Attempts whose training stalls after its first checkpoint.
     pub hangs: f64,
-    /// Attempts whose instance vanishes some time after they have begun: it is dead, or cut off for 40 minutes.
+    /// Attempts whose instance vanishes some time after their start: it is dead, or cut off for 40 minutes.
     pub vanishing: f64,
-    /// Attempts whose container is stopped some time after it has begun, and as many of those that are under notice.
+    /// Attempts whose container is stopped some time after its start, and the same share of attempts under notice.
     pub terminated: f64,
-    /// Requests of a runner of which the answer is lost.
+    /// Requests of a runner whose answer is lost.
     pub unheard: f64,
-    /// Requests of a runner from which on no answer reaches it, for up to a quarter of an hour.
+    /// Requests of a runner after which it gets no answers for up to a quarter of an hour.
     pub mute: f64,
     /// Events that arrive an hour late.
     pub hour_late: f64,
-    /// Requests of a runner that arrive again, up to an hour later.
+    /// Requests of a runner that are delivered again, up to an hour later.
     pub late_requests: f64,
-    /// Requests of a runner beside which a training that knows the trial's job forges one.
+    /// Requests of a runner that are followed by a forged request of a training that knows the trial's job.
     pub forged: f64,
-    /// How long after an attachment or a detachment the links to an instance's disks change.
+    /// The delay after which an instance's disk links change, from an attachment or a detachment.
     pub late_links: Duration,
-    /// Longest time by which an answer of a describe call lags behind.
+    /// The longest lag of a describe call's answer.
     pub lag: Duration,
-    /// The first so many reclaims only: what comes after must settle.
+    /// The number of reclaims after which there are no more, so that the sweep can settle.
     pub most_reclaims: usize,
-    /// After this time nothing goes wrong any more, and the sweep must come to its end.
+    /// The time after which no fault is injected, so that the sweep must settle.
     pub ends_after: Duration,
 }
 
 impl Chaos {
-    /// Nothing goes wrong.
+    /// No faults.
     pub fn none() -> Self {
         Self {
             lost: 0.0,
@@ -167,7 +169,7 @@ impl Chaos {
         }
     }
 
-    /// Everything goes wrong.
+    /// All kinds of faults at once.
     pub fn all() -> Self {
         Self {
             lost: 0.5,
@@ -212,7 +214,7 @@ impl Chaos {
         }
     }
 
-    /// A mixture that the dice decide.
+    /// Faults that the random numbers decide.
     pub(super) fn mixed(rng: &mut ChaCha8Rng) -> Self {
         let mut share = |most: f64| most * f64::from(rng.next_u32() % 5) / 4.0;
         Self {
@@ -259,11 +261,11 @@ impl Chaos {
         .chosen(rng)
     }
 
-    /// The same with what is one of several.
+    /// Chooses one of several for the settings that are no shares.
     fn chosen(mut self, rng: &mut ChaCha8Rng) -> Self {
         let mut choose = |among: usize| usize::try_from(rng.next_u32()).unwrap_or(0) % among;
         self.habits = Habits::mixed(&mut choose);
-        // One of them in some runs: most of what either prevents would not be seen otherwise.
+        // A run has at most one of these faults, and many have none, because each of them hides many others.
         let lasting = choose(12);
         self.unusable_key = lasting == 0;
         if lasting >= 10 {
@@ -278,7 +280,7 @@ impl Chaos {
 }
 
 impl Simulation {
-    /// Trouble that begins with the run.
+    /// Switches on the faults that begin with the run.
     pub(super) fn begin_trouble(&mut self) {
         let chaos = &self.chaos;
         let mut world = self.harness.cloud.world();
@@ -304,7 +306,7 @@ impl Simulation {
         }
     }
 
-    /// All trouble is over.
+    /// Ends all faults.
     pub(super) fn end_trouble(&mut self) {
         self.rng.calm_down();
         let mut world = self.harness.cloud.world();
@@ -316,7 +318,8 @@ impl Simulation {
         (trouble.unusable_key, trouble.lag_ms) = (false, 0);
     }
 
-    /// Puts an event on the bus: lost, late, or twice. What no rule takes reaches no function.
+    /// Puts an event on the bus. It may be lost, late or delivered twice. An event that matches no rule reaches no
+    /// function.
     pub(super) fn send(&mut self, event: &Value) {
         if self.harness.permissions.function_of(event).is_none() {
             return;
@@ -334,7 +337,7 @@ impl Simulation {
         }
     }
 
-    /// What happens to the next invocation.
+    /// The fault of the next invocation.
     pub(super) fn fault(&mut self) -> InvocationFault {
         let chosen = self.chaos.killed_at.and_then(|point| point.checked_sub(self.passed));
         let dies_at = self.rng.occurs(self.chaos.killed).then(|| self.rng.choose(POINTS));
@@ -350,7 +353,7 @@ impl Simulation {
         fault
     }
 
-    /// Takes the event that is next on the bus, to run beside what is about to run.
+    /// Takes the next event from the bus, to run concurrently with the next invocation.
     pub(super) fn companion(&mut self) -> Option<(Value, usize)> {
         if !self.rng.occurs(self.chaos.beside) {
             return None;
@@ -365,7 +368,7 @@ impl Simulation {
         }
     }
 
-    /// AWS takes an instance on which something trains, or all of its zone.
+    /// EC2 reclaims an instance with a training, or its whole zone.
     pub(super) fn reclaim(&mut self) {
         let mean = self.chaos.reclaim_every.unwrap_or(RECONCILE);
         let training: Vec<String> = self.agents.values().map(|agent| agent.instance.clone()).collect();
@@ -384,7 +387,7 @@ impl Simulation {
             let _ = self.harness.cloud.world().reclaim_zone(&zone, notice, now);
             self.at(Duration::from_secs(900), Scheduled::Reopen(zone));
         } else {
-            // One that is going already can't be taken again.
+            // The World refuses an instance that is already under reclaim.
             let _ = self.harness.cloud.world().reclaim(instance, notice, now);
         }
         self.notices_are_out();

@@ -1,4 +1,4 @@
-//! Events and requests on their way to a function: retried, doubled up with others, and what came of them.
+//! Delivers events and requests to a function, with retries and concurrent invocations, and records the results.
 
 use std::time::Duration;
 
@@ -21,9 +21,9 @@ impl Simulation {
         }
     }
 
-    /// Lambda's retries of an asynchronous invocation that failed. After the last one the event lies in the dead-letter
-    /// queue. A dropped file is nowhere else then: an alarm goes off, and a person redrives it once all is well. What
-    /// is on record already needs no person.
+    /// Repeats a failed asynchronous invocation as Lambda does. After the last retry the event is in the dead-letter
+    /// queue. A dropped file exists nowhere else then: an alarm goes off, and a user redrives it after the faults end.
+    /// What is already on record needs no redrive.
     fn retry(&mut self, event: Value, tries: usize) {
         if let Some(wait) = RETRIES.get(tries) {
             self.at(*wait, Scheduled::Deliver { event, tries: tries + 1 });
@@ -33,7 +33,7 @@ impl Simulation {
         }
     }
 
-    /// One invocation, perhaps with another one at the same time; the event again, and the reply where it answered.
+    /// One invocation, perhaps with a concurrent one. Returns the event, and the reply if the function answered.
     pub(super) fn invoke(&mut self, event: Value) -> (Value, Option<Option<Reply>>) {
         let mut together = vec![(event, self.fault())];
         let mut tries = 0;
@@ -53,9 +53,9 @@ impl Simulation {
         (event, reply)
     }
 
-    /// Looks at how an invocation went; its reply where it answered.
+    /// Records the result of an invocation. Returns the reply if the function answered.
     fn came_to(&mut self, event: &Value, invoked: Invoked) -> Option<Option<Reply>> {
-        // The point at which it died counts too: it is behind the run.
+        // The fault point at which the invocation died also counts, because the run has passed it.
         self.passed += invoked.passed + usize::from(invoked.answer.is_none());
         self.watch.invoked(&self.harness, event, &invoked);
         if let Some(inputs) = &mut self.inputs {
@@ -76,7 +76,7 @@ impl Simulation {
         Some(invoked.answer?.ok()?.reply)
     }
 
-    /// Keeps a line about an attempt, which is made only where lines are kept.
+    /// Logs a line about an attempt. The line is built only if a log is kept.
     pub(super) fn note(&mut self, agent: &Agent, what: impl FnOnce(&Habits) -> String) {
         let Some(log) = &mut self.log else { return };
         let (attempt, index, what) = (agent.attempt, agent.trial.index, what(&self.chaos.habits));

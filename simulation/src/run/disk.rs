@@ -23,7 +23,7 @@ impl<'a> SimulatedDisk<'a> {
         Self { files: RefCell::new(files), now_ns, bug }
     }
 
-    /// With the bug planted, nothing is kept of sealed checkpoints.
+    /// With the bug injected, sealed checkpoints get no kept copies.
     fn check_keeping(&self, to: &Path) -> io::Result<()> {
         let fails = self.bug == Some(InjectedBug::KeepNothing) && to.starts_with(".spotsweep/kept");
         if fails { Err(io::Error::other("nothing is kept")) } else { Ok(()) }
@@ -63,7 +63,7 @@ impl Disk for SimulatedDisk<'_> {
         Ok(below.collect())
     }
 
-    /// Folders are only the beginnings of names here.
+    /// Folders exist here only as prefixes of file names.
     fn empty_folders(&self, _folder: &Path) -> io::Result<Vec<String>> {
         Ok(Vec::new())
     }

@@ -1,4 +1,4 @@
-//! What the World wants done outside of it.
+//! The effects of the World on runners and containers.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use spotsweep_world::{AttemptKey, Effect, Start};
 use super::agent::Agent;
 use super::{Scheduled, Simulation};
 
-/// Exit code of a container that is killed.
+/// The exit code of a killed container.
 const KILLED: i32 = 137;
 
 impl Simulation {
@@ -52,7 +52,7 @@ impl Simulation {
             let grace = Duration::from_secs(30);
             self.at(wait, Scheduled::Terminate { key: key.clone(), grace });
         }
-        // So long a runner asks the metadata service before it claims without its place.
+        // The runner asks the metadata service for this long before it claims without its place.
         let wait = if agent.is_blind { Duration::from_secs(30) } else { Duration::ZERO };
         self.at(wait, Scheduled::Step(key.clone()));
         self.agents.insert(key, agent);

@@ -1,6 +1,7 @@
-//! Requests that reach `trial-claim` beside those that a runner waits for: its own, once more and late, as retries and
-//! stuck invocations bring them; and forged ones. A training can call `trial-claim` with the job's role, and knows the
-//! job of its trial and of the trials beside it. It does not know their runners' secrets, and no claim token.
+//! Requests that reach `trial-claim` in addition to those whose answer a runner awaits. Some are a runner's own,
+//! repeated late, as retries and stuck invocations cause them; others are forged. A training can call `trial-claim`
+//! with the job's role, and it knows the jobs of its trial and of other trials. It does not know their runners'
+//! secrets, or a claim token.
 
 use std::time::Duration;
 
@@ -15,19 +16,19 @@ use super::watch::Seen;
 use super::{Scheduled, Simulation};
 use crate::injected_bug::InjectedBug;
 
-/// How late the latest are.
+/// The largest delay of such a request.
 const LATEST: Duration = Duration::from_secs(3600);
 
 /// An attempt that no job has.
 const NO_ATTEMPT: u32 = 1077;
 
-/// A figure that no training reports.
+/// A metric value that no training reports.
 const FORGED: f64 = 9999.0;
 
-/// The secret of forged requests: no runner draws it.
+/// The secret of forged requests. No runner draws it.
 pub(crate) const FORGER: [u8; SECRET_BYTES] = [0xff; SECRET_BYTES];
 
-/// A request whose answer is not awaited.
+/// A request whose answer no runner awaits.
 #[derive(Debug, Clone)]
 pub(super) struct Stray {
     request: Value,
@@ -35,7 +36,7 @@ pub(super) struct Stray {
 }
 
 impl Simulation {
-    /// What comes beside a runner's request.
+    /// Schedules the late and forged requests that follow a runner's request.
     pub(super) fn send_strays(&mut self, agent: &Agent, request: &Value) {
         if self.rng.occurs(self.chaos.late_requests) {
             let delay = self.some_time();
@@ -48,12 +49,12 @@ impl Simulation {
         }
     }
 
-    /// Most of them soon.
+    /// A random delay; most delays are short.
     fn some_time(&mut self) -> Duration {
         LATEST.mul_f64(self.rng.share().powi(4))
     }
 
-    /// Such a request arrives.
+    /// Such a request reaches the function.
     pub(super) fn stray(&mut self, stray: Stray) {
         let Stray { mut request, is_forged } = stray;
         match self.harness.cloud.injected_bug().filter(|_| is_forged) {
@@ -77,14 +78,14 @@ impl Simulation {
         }
     }
 
-    /// Runs on until nothing of this kind is under way.
+    /// Runs until no such request is under way.
     pub(super) fn outlast_strays(&mut self) -> Result<(), String> {
         self.run_until(|run| !run.queue.values().any(|entry| matches!(entry, Scheduled::Ask(_))))
     }
 
-    /// A request about the runner's trial that the runner did not make. A claim of the attempt itself with the claim token,
-    /// which only root knows, would take the trial if it came first (docs/security.md). So that is forged only where the
-    /// runner has claimed.
+    /// A request about the runner's trial that the runner did not make. A claim of the attempt with the claim token,
+    /// which only root knows, would take the trial if it came first (docs/security.md). So such a claim is forged only
+    /// if the runner has claimed.
     fn forge(&mut self, agent: &Agent, like: &Value) -> Value {
         let has_claimed = self.record_of(like).is_some_and(|trial| trial.claimed_by == Some(agent.attempt));
         let attempts = [agent.attempt, agent.attempt + 1, NO_ATTEMPT];
@@ -119,12 +120,12 @@ impl Simulation {
         forged
     }
 
-    /// With the defect planted: what the table has.
+    /// With the bug injected: the runner's secret from the table.
     fn secret_of(&self, request: &Value) -> Value {
         json!(self.record_of(request).and_then(|trial| trial.secret))
     }
 
-    /// With the defect planted: the same of the claim token.
+    /// With the bug injected: the claim token from the table.
     fn token_of(&self, request: &Value) -> Value {
         let (sweeps, _) = self.harness.store.state();
         let sweep = sweeps.into_iter().find(|sweep| request["sweep"] == sweep.id.as_str());

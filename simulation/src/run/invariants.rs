@@ -1,5 +1,5 @@
-//! What must always hold. A new invariant is an entry of [`INVARIANTS`] and the function that it names; what it looks
-//! at beside the account, [`Watch`](super::Watch) has seen.
+//! The invariants. A new one is an entry of [`INVARIANTS`] and the function that it names. Besides the account it
+//! checks what [`Watch`](super::Watch) has recorded.
 
 use std::time::Duration;
 
@@ -16,20 +16,20 @@ use super::training::load::newest_whole;
 use super::watch::Seen;
 use super::{RECONCILE, Simulation};
 
-/// Calls that one occasion costs at most: an attempt goes from claim to release with about forty, all else with fewer.
+/// The most calls of one occasion. An attempt needs about forty from claim to release, and everything else needs fewer.
 const CALLS_PER_OCCASION: u64 = 40;
 
-/// The code of EC2 for an instance that a call has ended.
+/// EC2's reason code for an instance that was ended by a call.
 const USER_INITIATED: &str = "Client.UserInitiatedShutdown";
 
-/// One thing that must hold.
+/// A condition that must hold.
 #[derive(Debug, Clone, Copy)]
 pub struct Invariant {
-    /// What it says.
+    /// The statement that must be true, for messages.
     pub name: &'static str,
-    /// Looked at after every step.
+    /// Whether it is checked after every step.
     pub after_every_step: bool,
-    /// Looked at when the sweep has settled.
+    /// Whether it is checked when the sweep has settled.
     pub at_the_end: bool,
     holds: fn(&Simulation) -> Result<(), String>,
 }
@@ -42,7 +42,7 @@ const fn finally(name: &'static str, holds: fn(&Simulation) -> Result<(), String
     Invariant { name, after_every_step: false, at_the_end: true, holds }
 }
 
-/// All of them.
+/// All invariants.
 pub const INVARIANTS: &[Invariant] = &[
     always("what was sealed is held", sealed_is_held),
     always("progress is not lost", progress_stays),
@@ -84,10 +84,10 @@ pub const INVARIANTS: &[Invariant] = &[
 ];
 
 impl Simulation {
-    /// Looks at some of the invariants.
+    /// Checks some of the invariants.
     ///
     /// # Errors
-    /// The first that does not hold, and why.
+    /// The first invariant that does not hold, and why.
     pub(super) fn check(&self, which: impl Fn(&Invariant) -> bool) -> Result<(), String> {
         let broken =
             |invariant: &Invariant| (invariant.holds)(self).map_err(|why| format!("{}: {why}", invariant.name));
@@ -95,13 +95,13 @@ impl Simulation {
     }
 }
 
-/// Invariant 1. The source of a migration is deleted only after its copy is mounted and verified: so what was sealed
-/// always lies on a volume that some runner has held against its seal.
+/// Invariant 1. The source of a migration is deleted only after its copy is mounted and verified. So sealed files
+/// always lie on a volume that a runner has checked against its seal.
 fn sealed_is_held(run: &Simulation) -> Result<(), String> {
     let world = run.harness.cloud.world();
     let mut result = Ok(());
     run.harness.store.each_trial(|trial| {
-        // Nothing is to be kept of one that is stopped early.
+        // Nothing is kept of a trial that is stopped early.
         if !trial.is_over() && trial.stopped.is_none() && result.is_ok() {
             result = trial_is_held(run, &world, trial);
         }
@@ -109,17 +109,17 @@ fn sealed_is_held(run: &Simulation) -> Result<(), String> {
     result
 }
 
-/// Invariant 1 again, as the next attempt sees it.
+/// Invariant 1, as the next attempt sees it.
 fn progress_stays(run: &Simulation) -> Result<(), String> {
     run.watch.seen(Seen::Lost)
 }
 
-/// Whatever has started it, and whatever helps it or loads its data.
+/// Holds for any process that has started the training, helps it or loads its data.
 fn saves_at_signal(run: &Simulation) -> Result<(), String> {
     run.watch.seen(Seen::Unsaved)
 }
 
-/// Bytes of two saves, or zeros in the place of bytes, load in formats without checksums, and make a wrong model.
+/// Bytes of two saves, or zeros instead of bytes, load in formats without checksums and give a wrong model.
 fn nothing_mixed(run: &Simulation) -> Result<(), String> {
     run.watch.seen(Seen::Mixed)
 }
@@ -134,7 +134,7 @@ fn trial_is_held(run: &Simulation, world: &World, trial: &Trial) -> Result<(), S
     if sealed == 0 {
         return Ok(());
     }
-    // Anywhere on it: the runner has copies of its own.
+    // The whole volume counts, because the runner also has kept copies.
     let newest = |id: &String| newest_whole(&run.chaos.habits, trial.index, world.files_of_volume(id).written(), "");
     let state = |id: &String| world.volume(id).map(|volume| volume.state);
     let is_there = |id: &&String| matches!(state(id), Some(VolumeState::Available | VolumeState::InUse));
@@ -151,7 +151,7 @@ fn one_holder(run: &Simulation) -> Result<(), String> {
     run.watch.seen(Seen::Versioned)
 }
 
-/// What is not sealed and unmounted in order is less than what the grace was there for.
+/// The grace is there so that the runner can seal and unmount in order.
 fn closed_in_time(run: &Simulation) -> Result<(), String> {
     run.watch.seen(Seen::Late)
 }
@@ -160,7 +160,7 @@ fn patience_ends(run: &Simulation) -> Result<(), String> {
     run.watch.seen(Seen::Insistent)
 }
 
-/// A model of another trial on the leaderboard, and that trial's checkpoints written over.
+/// A wrong volume puts the model of another trial on the leaderboard and overwrites that trial's checkpoints.
 fn own_volume(run: &Simulation) -> Result<(), String> {
     run.watch.seen(Seen::Foreign)
 }
@@ -169,7 +169,7 @@ fn gpus_are_own(run: &Simulation) -> Result<(), String> {
     run.watch.seen(Seen::Shared)
 }
 
-/// With draining off Batch may place an attempt on the instance that is being taken (fact 9): that attempt stays there.
+/// With draining off, Batch may place one attempt on the instance under notice (fact 9). That attempt stays there.
 fn reclaim_costs_one(run: &Simulation) -> Result<(), String> {
     run.watch.seen(Seen::Burned)
 }
@@ -186,12 +186,12 @@ fn instances_are_blamed(run: &Simulation) -> Result<(), String> {
     run.watch.seen(Seen::Blamed)
 }
 
-/// From the last report on: 15 minutes until AWS is asked, rounded to the minute, and one turn of the schedule. Where calls
-/// have failed until then, the next time is a recheck and a turn later. While calls fail, there is no bound.
+/// The bound counts from the last report: 15 minutes until AWS is asked, rounded to the minute, and one turn of the
+/// schedule. If calls have failed until then, it is a recheck and a turn longer. There is no bound while calls fail.
 fn dead_are_ended(run: &Simulation) -> Result<(), String> {
     let calm = run.started + run.chaos.ends_after;
     let longest = SILENT_AFTER + RECONCILE + RECHECK + RECONCILE;
-    // A late copy of a claim that no report has followed counts as one.
+    // A late copy of a claim counts as a report if no report has followed it.
     let reported = |instance: &str| {
         let mut newest = None;
         run.harness.store.each_trial(|trial| {
@@ -208,7 +208,7 @@ fn dead_are_ended(run: &Simulation) -> Result<(), String> {
     }
 }
 
-/// An instance that is idle is ended by Batch.
+/// Idle instances do not count, because Batch ends them.
 fn working_stay(run: &Simulation) -> Result<(), String> {
     let world = run.harness.cloud.world();
     let is_ended = |found: &&Instance| {
@@ -225,7 +225,7 @@ fn lasting_refusal_costs_none(run: &Simulation) -> Result<(), String> {
     run.watch.seen(Seen::SentAway)
 }
 
-/// A half-trained model on the leaderboard is worse than a crash: after a stop signal no exit code proves an end.
+/// A half-trained model on the leaderboard is worse than a crash. After a stop signal no exit code proves an end.
 fn success_is_whole(run: &Simulation) -> Result<(), String> {
     let mut result = Ok(());
     run.harness.store.each_trial(|trial| {
@@ -237,7 +237,7 @@ fn success_is_whole(run: &Simulation) -> Result<(), String> {
     result
 }
 
-/// Whether a trial failed because EC2 refused its workspace for good, and lost nothing by it.
+/// Whether a trial failed because of a permanent refusal of its workspace, and nothing was sealed.
 fn is_refused(run: &Simulation, trial: &Trial) -> bool {
     let lasts = run.chaos.unusable_key || matches!(run.chaos.denied, Some(("CreateVolume" | "AttachVolume", None)));
     let reason = trial.attempts.values().next_back().and_then(|attempt| attempt.reason.as_ref());
@@ -245,9 +245,9 @@ fn is_refused(run: &Simulation, trial: &Trial) -> bool {
     trial.status == JobStatus::Failed && lasts && is_refused_for_good && run.watch.sealed(&trial.of()) == 0
 }
 
-/// Whether a trial failed because its attempts were used up, while a permission was missing all the time: volumes that may
-/// not be detached fill an instance, and a volume that may not be copied follows to no other zone. Each attempt there leaves
-/// without a workspace. What was sealed is kept for a retry.
+/// Whether a trial failed because its attempts were used up while a permission was missing all the time. A volume that
+/// cannot be detached fills an instance, and a volume that cannot be copied reaches no other zone. Each attempt there
+/// leaves without a workspace. Sealed files are kept for a retry.
 fn is_used_up(run: &Simulation, sweeps: &[Sweep], trial: &Trial) -> bool {
     let lacks = matches!(run.chaos.denied, Some((_, None)));
     let attempts = sweeps.iter().find_map(|sweep| sweep.plan.as_ref()).map_or(0, |plan| usize::from(plan.attempts));
@@ -255,7 +255,7 @@ fn is_used_up(run: &Simulation, sweeps: &[Sweep], trial: &Trial) -> bool {
     trial.status == JobStatus::Failed && lacks && is_used_up
 }
 
-/// Whether a trial failed because its training hung a third time.
+/// Whether a trial failed because its training stalled a third time.
 fn has_hung(trial: &Trial) -> bool {
     let last = trial.attempts.values().next_back();
     trial.status == JobStatus::Failed && stalls(trial) == 3 && last.is_some_and(Attempt::has_stalled)
@@ -280,7 +280,7 @@ fn nothing_forged(run: &Simulation) -> Result<(), String> {
     run.watch.seen(Seen::Forged)
 }
 
-/// A wrong score of a trial that has ended is on the leaderboard, or differs from it.
+/// If the record of an ended trial changes, the leaderboard has a wrong score, or another one than the record.
 fn records_stay(run: &Simulation) -> Result<(), String> {
     run.watch.seen(Seen::Changed)
 }
@@ -309,7 +309,7 @@ fn within_roles(run: &Simulation) -> Result<(), String> {
     run.watch.seen(Seen::Beyond)
 }
 
-/// Invariant 3: Batch has each part, and each trial that was submitted again, once.
+/// Invariant 3: Batch has each part, and each resubmitted trial, once.
 fn one_submission(run: &Simulation) -> Result<(), String> {
     let twice = run.harness.cloud.world().job_named_twice().map(str::to_owned);
     twice.map_or(Ok(()), |name| Err(format!("Batch has more than one job {name}")))
@@ -323,14 +323,14 @@ fn nothing_left(run: &Simulation) -> Result<(), String> {
 
 fn all_succeeded(run: &Simulation) -> Result<(), String> {
     let (sweeps, trials) = run.harness.store.state();
-    // Clocks are off by some seconds.
+    // Clocks are wrong by some seconds.
     let now = run.harness.now + Duration::from_secs(60);
     let is_stopped = sweeps.iter().any(|sweep| sweep.stopped.is_some() || sweep.over_budget(None, now).is_some());
     let exit_code = |trial: &Trial| trial.attempts.values().next_back().and_then(|attempt| attempt.exit_code);
     let has_failed = |trial: &Trial| {
         run.chaos.fails == Some(trial.index) && trial.standing() == Standing::Failed && exit_code(trial) == Some(1)
     };
-    // Nothing could show that its instance was to blame.
+    // No other instance could show that its instance was to blame.
     let has_no_other = |trial: &Trial| run.watch.has_failed_alone(&trial.of());
     let is_early = |trial: &Trial| trial.standing() == Standing::Stopped;
     let may_end = |trial: &Trial| {
@@ -344,14 +344,14 @@ fn all_succeeded(run: &Simulation) -> Result<(), String> {
     }
 }
 
-/// Invariant 5. Once nothing goes wrong any more, what was lost is found by the next two turns of the schedule, or where
-/// the same had failed again and again by the next re-drive; the rest is boot, image, copies and training.
+/// Invariant 5. After the faults end, the next two turns of the schedule find what was lost, or the next redrive finds
+/// it if it had failed repeatedly. The rest is boot, image, copies and training.
 fn goes_on(run: &Simulation) -> Result<(), String> {
     let training = run.epoch * run.epochs;
     let until = run.chaos.ends_after + training * 2 + RECONCILE * 2 + LONGEST_BACKOFF + Duration::from_secs(1800);
-    // An instance that vanishes costs so much before what is counted here begins.
+    // A vanished instance costs this much time before the counted time begins.
     let until = if run.chaos.vanishing > 0.0 { until + Duration::from_secs(3600) } else { until };
-    // What is kept is there for longer.
+    // Kept workspaces stay for longer.
     if run.elapsed() <= until || run.is_settled() {
         return Ok(());
     }
@@ -362,9 +362,9 @@ fn audits_tell(run: &Simulation) -> Result<(), String> {
     run.harness.store.check_audits()
 }
 
-/// An invocation looks at each trial a few times at most, apart from the deletions: after a long denial twelve snapshots
-/// of one trial were seen. And a sweep costs calls for what happens to it: attempts, turns of the schedule, questions of
-/// waiting runners, bad luck.
+/// An invocation looks at each trial a few times at most, apart from deletions: after a long denial one trial had
+/// twelve snapshots. The calls of a sweep grow with its attempts, turns of the schedule, requests of waiting runners,
+/// and faults.
 fn calls_are_bounded(run: &Simulation) -> Result<(), String> {
     let (_, trials) = run.harness.store.state();
     let most = 30 + 15 * trials.len();

@@ -1,5 +1,5 @@
-//! What is kept of trials that have ended: it has their newest checkpoints, and it goes when its time has passed. And what is
-//! collected of those that have succeeded.
+//! Workspaces that are kept after their trials have ended: they have the newest checkpoints and are deleted after the
+//! keep time. Also the uploaded checkpoints of successful trials.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,11 +14,12 @@ use spotsweep_world::ebs::Leftovers;
 use super::training::load::newest_whole;
 use super::{BY_HAND, STALLED, Scheduled, Simulation, ZONES};
 
-/// How long the second sweep waits for capacity: longer than what a seed keeps is there without it.
+/// How long the second sweep waits for capacity. It is longer than any workspace of a seed is kept.
 const WAITS: Duration = Duration::from_secs(5400);
 
 impl Simulation {
-    /// Where a seed wants it: a second sweep goes on from what is kept of the first trial, or from what is collected of it.
+    /// Runs a second sweep if the seed asks for one. It goes on from the kept workspace or the uploaded checkpoint of
+    /// the first trial.
     pub(super) fn go_on_from_what_is_kept(&mut self) -> Result<(), String> {
         let mut kept = None;
         self.harness.store.each_trial(|trial| {
@@ -48,14 +49,14 @@ impl Simulation {
         self.check(|invariant| invariant.at_the_end)
     }
 
-    /// The first trial, where its newest checkpoint is in the bucket.
+    /// The first trial, if its newest checkpoint is in the bucket.
     pub fn collected(&self) -> Option<TrialRef> {
         let mut first = None;
         self.harness.store.each_trial(|trial| first = first.take().or((trial.index == 0).then(|| trial.of())));
         first.filter(|of| self.harness.cloud.get(&format!("{}{COLLECTED}", of.sweep.trial_prefix(0))).is_some())
     }
 
-    /// Whether each snapshot that an open sweep names is there.
+    /// Checks that each snapshot that an open sweep names exists.
     pub(super) fn named_are_there(&self) -> Result<(), String> {
         let world = self.harness.cloud.world();
         let mut lost = None;
@@ -76,7 +77,7 @@ impl Simulation {
         lost.map_or(Ok(()), |snapshot| Err(format!("{snapshot} is deleted, and a sweep that is open names it")))
     }
 
-    /// Runs on until everything that was kept is deleted.
+    /// Runs until every kept workspace is deleted.
     pub(super) fn outlast_what_is_kept(&mut self) -> Result<(), String> {
         let mut held = Ok(());
         self.harness.store.each_trial(|trial| {
@@ -94,7 +95,7 @@ impl Simulation {
         if left.is_empty() { Ok(()) } else { Err(format!("after all that was kept has gone: {left:?}")) }
     }
 
-    /// What is there that no trial keeps.
+    /// The resources that exist and that no trial keeps.
     pub(super) fn left_over(&self) -> Leftovers {
         let mut left = self.harness.cloud.world().leftovers();
         left.volumes.retain(|volume| volume.tags.get("Name").map(String::as_str) != Some(BY_HAND));
@@ -104,14 +105,14 @@ impl Simulation {
             let keep =
                 plan.and_then(|plan| plan.workspace.as_ref()).map(|workspace| workspace.keep).unwrap_or_default();
             let Some(workspace) = &trial.workspace else { return };
-            // Its time may have passed in the moment in which the sweep settled.
+            // The keep time may have ended at the moment at which the sweep settled.
             let has_kept = workspace.stage == Stage::Disposing && trial.keeps_until(keep, self.harness.now).is_some();
             if workspace.kept().is_none() && !has_kept {
                 return;
             }
             let is_held =
                 |id: &String| workspace.resources().any(|held| held == id) || workspace.pending_deletes.contains(id);
-            // Its id is not known before CreateSnapshot has answered, or its tag is looked up.
+            // The snapshot's id is unknown until `CreateSnapshot` has answered or the tag is looked up.
             let of = trial.of();
             let is_asked = |tags: &BTreeMap<String, String>| {
                 let tag = |name: &str| tags.get(name).map(String::as_str).unwrap_or_default();
@@ -127,7 +128,7 @@ impl Simulation {
         left
     }
 
-    /// A retry is to start from what was sealed last.
+    /// Checks that a kept snapshot holds what was sealed last, because a retry starts from it.
     fn is_kept_whole(&self, trial: &Trial) -> Result<(), String> {
         let snapshot = trial.workspace.as_ref().and_then(Workspace::kept).and_then(|kept| kept.snapshot);
         let Some(snapshot) = snapshot else { return Ok(()) };

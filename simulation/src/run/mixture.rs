@@ -1,4 +1,4 @@
-//! What a seed makes of a run.
+//! The size and the faults of a run, as its seed decides them.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use spotsweep_records::sweep::pages::PAGE_TRIALS;
 
 use super::chaos::Chaos;
 
-/// `keep_failed` and `keep_succeeded` of seeds.
+/// Values of `keep_failed` and `keep_succeeded`.
 const KEPT: [(&str, &str); 4] = [("20m", "0"), ("1m", "0"), ("0", "0"), ("1h", "20m")];
 
-/// `early_terminate` of seeds.
+/// Values of `early_terminate`.
 const RULES: [&str; 4] = [
     "{type: hyperband, min_iter: 1, eta: 2}",
     "{type: asha, grace_period: 1, max_t: 100, reduction_factor: 2}",
@@ -19,7 +19,8 @@ const RULES: [&str; 4] = [
     "{type: interruption, min_iter: 1, eta: 2}",
 ];
 
-/// `parameters` of seeds whose sweep has them suggested, and `repeats`. The first has as many sets as trials at most.
+/// Values of `parameters` for sweeps with suggestions, and of `repeats`. The first space has as many parameter
+/// sets as the largest sweep has trials.
 const SPACES: [(&str, Option<&str>); 3] = [
     ("{a: {values: [x, y, z]}, b: {values: [1, 2]}}", None),
     ("{a: {values: [x, y, z]}, b: {min: 0.0, max: 1.0}}", None),
@@ -29,51 +30,51 @@ const SPACES: [(&str, Option<&str>); 3] = [
 /// The highest initialization rate, in MiB/s (fact 25).
 const RATE: u32 = 300;
 
-/// What a seed makes of a run: how large it is, and what goes wrong.
+/// The size and the faults of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mixture {
-    /// What goes wrong by chance.
+    /// The random faults.
     pub chaos: Chaos,
-    /// Availability zones with a subnet, 1 to 3.
+    /// Availability zones with a subnet, from 1 to 3.
     pub zones: u32,
-    /// Trials of the sweep.
+    /// Number of trials of the sweep.
     pub trials: u32,
-    /// Epochs of each.
+    /// Epochs of each trial.
     pub epochs: u32,
-    /// The first so many volumes come to nothing.
+    /// How many volumes, from the first, fail.
     pub failing_volumes: u32,
-    /// The first so many containers can't be started; fewer than a trial is given up for.
+    /// How many containers, from the first, cannot start; fewer than the number after which a trial is given up.
     pub failing_starts: u32,
-    /// The first so many instances cannot train.
+    /// How many instances, from the first, cannot train.
     pub defective_instances: u32,
-    /// After those, the first so many instances fail each training, and nothing else shows it.
+    /// How many of the instances after those fail each training without any other sign of a defect.
     pub failing_instances: u32,
-    /// The first so many snapshots fail.
+    /// How many snapshots, from the first, fail.
     pub failing_snapshots: u32,
-    /// How long EC2 does not find what was just made.
+    /// Seconds for which EC2 does not find a new resource.
     pub visible_after_seconds: u32,
-    /// MiB/s at which a volume loads its snapshot, where the deployment asks for a rate.
+    /// The initialization rate of a volume in MiB/s, if the deployment asks for one.
     pub initialization_rate: Option<u32>,
-    /// Name and value of the limit that the sweep file sets, if any.
+    /// Name and value of the limit in the sweep file, if any.
     pub budget: Option<(&'static str, f64)>,
     /// `keep_failed` and `keep_succeeded` of the sweep file.
     pub keep: (&'static str, &'static str),
     /// `early_terminate` of the sweep file.
     pub early_terminate: Option<&'static str>,
-    /// `parameters` of the sweep file where they are suggested, and its `repeats`.
+    /// `parameters` of the sweep file, if the sweep has suggestions, and its `repeats`.
     pub suggested: Option<(&'static str, Option<&'static str>)>,
-    /// Whether a second sweep goes on from what is kept of the first trial.
+    /// Whether a second sweep goes on from the kept workspace of the first trial.
     pub continues: bool,
-    /// Whether it goes on from what is collected of that trial, where nothing is kept.
+    /// Whether a second sweep starts from the uploaded checkpoint of that trial, if nothing is kept.
     pub restores: bool,
-    /// Whether each trial asks for one GPU, on instances that have two and room for two trials.
+    /// Whether each trial asks for one GPU, on instances with two GPUs and room for two trials.
     pub gpus: bool,
-    /// Trials of a page: of one trial, so that even a small sweep has several, or as deployed.
+    /// Trials on a page: one, so that even a small sweep has several pages, or as many as in a deployment.
     pub page_trials: u32,
 }
 
 impl Mixture {
-    /// Decided by the seed alone.
+    /// The mixture that the seed alone decides.
     pub fn of_seed(seed: u64) -> Self {
         let mut rng = ChaCha8Rng::seed_from_u64(seed ^ 0x5eed);
         let mut chaos = Chaos::mixed(&mut rng);
@@ -81,7 +82,7 @@ impl Mixture {
         let mixture = Self {
             chaos: Chaos::none(),
             zones: 1 + upto(2),
-            // One trial, two or three: most defects need no more.
+            // One to three trials are enough to find most bugs.
             trials: 1 + upto(3).saturating_sub(1),
             epochs: 1 + upto(5),
             failing_volumes: upto(3) / 2,
@@ -91,7 +92,7 @@ impl Mixture {
             failing_snapshots: upto(3),
             visible_after_seconds: 4 * upto(2),
             initialization_rate: None,
-            // So low that some trials are still to come when it is reached.
+            // The limit is so low that the sweep reaches it before some trials start.
             budget: match upto(15) {
                 0 => Some(("max_hours", 0.2)),
                 1 => Some(("max_usd", 0.004)),
@@ -127,14 +128,14 @@ impl Mixture {
         Self { chaos: Chaos { unsent, ..mixture.chaos }, ..mixture }
     }
 
-    /// Some deployments ask for an initialization rate, which the quota of half of them refuses.
+    /// Some deployments ask for an initialization rate. The quota refuses it in half of them.
     fn at_rate(self, upto: &mut impl FnMut(u32) -> u32) -> Self {
         let drawn = upto(3);
         let chaos = Chaos { refuses_rate: drawn == 0, ..self.chaos };
         Self { initialization_rate: (drawn < 2).then_some(RATE), chaos, ..self }
     }
 
-    /// In some seeds parameters are suggested, and in some trials are stopped early.
+    /// Some seeds have suggestions, and some have early stopping.
     fn adaptive(self, upto: &mut impl FnMut(u32) -> u32) -> Self {
         let mixture = match upto(6) {
             0 => {
@@ -144,7 +145,7 @@ impl Mixture {
             _most => self,
         };
         match upto(4) {
-            // Of fewer trials than three, or shorter ones, hardly any is stopped.
+            // With fewer or shorter trials, early stopping hardly occurs.
             0 => Self {
                 trials: mixture.suggested.map_or(3 + upto(3), |_| mixture.trials),
                 epochs: 3 + upto(3),
@@ -157,7 +158,7 @@ impl Mixture {
 
     fn on_defective_instances(self, upto: &mut impl FnMut(u32) -> u32) -> Self {
         match upto(3) {
-            // With them no more false starts in a row than a trial survives.
+            // Both together must not give a trial more false starts in a row than it survives.
             0 => Self { defective_instances: 1 + upto(2), failing_starts: self.failing_starts.min(1), ..self },
             _most => self,
         }
@@ -165,7 +166,7 @@ impl Mixture {
 
     fn on_failing_instances(self, upto: &mut impl FnMut(u32) -> u32) -> Self {
         match upto(5) {
-            // Trials enough that some train on other instances.
+            // There are enough trials that some train on other instances.
             0 => Self {
                 failing_instances: 1,
                 trials: self.trials.max(4),

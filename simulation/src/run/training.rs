@@ -1,4 +1,4 @@
-//! A training script of somebody else: computes, saves checkpoints as its habits are, and loads the newest at its start.
+//! A user's training script: it computes, saves checkpoints as its habits say, and loads the newest one at its start.
 
 pub(super) mod content;
 pub(super) mod habits;
@@ -15,13 +15,13 @@ use spotsweep_world::ebs::FileSystem;
 use self::habits::{Habits, OnSignal};
 use self::save::Write;
 
-/// Steps of an epoch. A checkpoint is named after the steps behind it.
+/// Steps of an epoch. A checkpoint's name has the number of completed steps.
 pub(super) const STEPS: u32 = 10;
 
-/// Exit code of a process that SIGTERM has ended: 128 and the signal's number.
+/// Exit code of a process that SIGTERM has ended: 128 plus the signal's number.
 const SIGTERM_CODE: i32 = 143;
 
-/// One process at work.
+/// The process of one training.
 #[derive(Debug, Clone)]
 pub(super) struct Training {
     habits: Habits,
@@ -29,32 +29,32 @@ pub(super) struct Training {
     /// Steps of the whole training.
     total: u32,
     epoch: Duration,
-    /// Steps behind it, all of them saved or loaded.
+    /// Completed steps, all of them saved or loaded.
     pub(super) step: u32,
     phase: Phase,
-    /// What is still to be written of the checkpoint of this save, each at its time.
+    /// The remaining writes of the current save, each with its time.
     writes: VecDeque<(Timestamp, Write)>,
     /// The file that is open for writing.
     open: Option<String>,
-    /// The exit code with which it ends after the save that is under way.
+    /// The exit code with which it ends after the current save.
     ends_with: Option<i32>,
-    /// Whether it hangs after its next save, unless that is its last.
+    /// Whether it stalls after its next save, unless that is its last one.
     hangs: bool,
     helper_has_ended: bool,
 }
 
-/// What a training is at.
+/// What the training is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Computing {
         since: Timestamp,
     },
-    /// `at` is when it wrote last.
+    /// `at` is the time of the last write.
     Saving {
         step: u32,
         at: Timestamp,
     },
-    /// It waits for something that never comes, and does not react to a signal.
+    /// It waits forever and does not react to a signal.
     Hanging {
         since: Timestamp,
     },
@@ -64,7 +64,7 @@ enum Phase {
 }
 
 impl Training {
-    /// Starts after `step`, which its newest checkpoint holds.
+    /// Starts after `step`, the step of its newest checkpoint.
     pub(super) fn start(habits: Habits, trial: u32, step: u32, epochs: u32, epoch: Duration, now: Timestamp) -> Self {
         let total = epochs * STEPS;
         let phase = if step >= total { Phase::Ended { code: 0 } } else { Phase::Computing { since: now } };
@@ -83,12 +83,12 @@ impl Training {
         }
     }
 
-    /// Has it hang after its next save.
+    /// Makes it stall after its next save.
     pub(super) fn hang(&mut self) {
         self.hangs = true;
     }
 
-    /// Since when it hangs.
+    /// The time since which it stalls.
     pub(super) fn hangs_since(&self) -> Option<Timestamp> {
         match self.phase {
             Phase::Hanging { since } => Some(since),
@@ -96,7 +96,7 @@ impl Training {
         }
     }
 
-    /// Does what it does until `now`.
+    /// Advances the training to `now`.
     pub(super) fn advance(&mut self, files: &mut FileSystem, now: Timestamp) {
         loop {
             match self.phase {
@@ -162,7 +162,8 @@ impl Training {
         };
     }
 
-    /// What it saves if the stop signal arrives now: the step, and when it is saved. `None` where it saves nothing for that.
+    /// The step that it saves if the stop signal arrives now, and when that save ends. `None` if it saves nothing at
+    /// the signal.
     pub(super) fn saves_at_signal(&self, now: Timestamp) -> Option<(u32, Timestamp)> {
         self.code_at_signal()?;
         match self.phase {
@@ -170,7 +171,7 @@ impl Training {
             Phase::Saving { step, .. } if self.habits.abandons_save => {
                 Some(((step + 1).min(self.total - 1).max(step), now + self.habits.save))
             }
-            // It looks at the signal when the save is done.
+            // It handles the signal after the save.
             Phase::Saving { step, .. } => Some((step, self.writes.back().map_or(now, |(at, _)| *at))),
             Phase::Computing { since } => {
                 let share = Duration::try_from(now.duration_since(since)).unwrap_or_default().as_secs_f64()
@@ -220,7 +221,7 @@ impl Training {
         }
     }
 
-    /// Whether it has trained to its end and reports that, though a signal has arrived.
+    /// Whether it has trained to its end and reports that, even after a signal.
     pub(super) fn is_finished(&self) -> bool {
         self.is_whole() && self.habits.on_signal == OnSignal::Finishes
     }
@@ -230,7 +231,7 @@ impl Training {
         self.step >= self.total
     }
 
-    /// When it does something next.
+    /// When it acts next.
     pub(super) fn next_at(&self) -> Option<Timestamp> {
         match self.phase {
             Phase::Ended { .. } | Phase::Hanging { .. } => None,

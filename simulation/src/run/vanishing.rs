@@ -1,4 +1,4 @@
-//! Instances that show no sign from one moment on, and that no event is about.
+//! Instances that stop responding without any event.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use spotsweep_world::AttemptKey;
 use super::agent::Agent;
 use super::{Scheduled, Simulation};
 
-/// How long an instance is cut off that works on meanwhile: longer than reports may be missing.
+/// How long an instance is cut off while it works on. It is longer than reports may be missing.
 const CUT_OFF: Duration = Duration::from_secs(40 * 60);
 
-/// How soon it is looked again whether an attempt trains, or whether its instance is connected.
+/// How soon the simulation checks again whether an attempt trains, or whether its instance is connected.
 const TRIES: Duration = Duration::from_secs(60);
 
 impl Simulation {
-    /// Some time after an attempt has begun, its instance may vanish.
+    /// Decides whether the instance of an attempt vanishes some time after the attempt's start.
     pub(super) fn may_vanish(&mut self, key: &AttemptKey) {
         if !self.rng.occurs(self.chaos.vanishing) {
             return;
@@ -24,8 +24,8 @@ impl Simulation {
         self.at(wait, Scheduled::Vanish { key: key.clone(), is_dead });
     }
 
-    /// The instance of an attempt is dead, which EC2's status checks show, or cut off, which they do not. In both cases
-    /// its ECS agent is disconnected, and Batch shows what ran there as running.
+    /// The instance of an attempt is dead, which EC2's status checks show, or cut off, which they do not show. In both
+    /// cases its ECS agent is disconnected, and Batch still shows its jobs as running.
     pub(super) fn vanish(&mut self, key: &AttemptKey, is_dead: bool) {
         let Some(agent) = self.agents.get(key) else { return };
         let (instance, has_begun) = (agent.instance.clone(), agent.trains());
@@ -57,13 +57,13 @@ impl Simulation {
         self.harness.cloud.world().set_connection(instance, false, false, now);
     }
 
-    /// Whether no request of a runner on the instance arrives, though it works.
+    /// Whether the instance works but no request of its runners arrives.
     pub(super) fn is_cut_off(&self, instance: &str) -> bool {
         let world = self.harness.cloud.world();
         world.instance(instance).is_some_and(|found| found.disconnected && !found.impaired)
     }
 
-    /// What a runner that is cut off was about to do waits.
+    /// Postpones the next action of a runner that is cut off.
     pub(super) fn waits_for_connection(&mut self, agent: &Agent, entry: Scheduled) -> bool {
         let is_cut_off = self.is_cut_off(&agent.instance);
         if is_cut_off {
@@ -72,7 +72,7 @@ impl Simulation {
         is_cut_off
     }
 
-    /// Since when the dead instances are dead that have not been ended.
+    /// The dead instances that have not been ended, with the time since which they are dead.
     pub(super) fn dead_and_billed(&self) -> impl Iterator<Item = (&String, Timestamp)> {
         let world = self.harness.cloud.world();
         let is_live = |id: &String| world.instance(id).is_some_and(|found| found.state.is_live());

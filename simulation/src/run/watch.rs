@@ -1,4 +1,4 @@
-//! What was seen on the way, for the invariants and for measurements.
+//! What the run records for the invariants and for measurements.
 
 mod checkpoints;
 mod decisions;
@@ -20,132 +20,133 @@ use crate::calls::Call;
 use crate::harness::Harness;
 use crate::invocation::Invoked;
 
-/// The Name tag of a volume that stays when its sweep has ended.
+/// The `Name` tag of a volume that stays after its sweep has ended.
 pub const BY_HAND: &str = "dl-datasets-checkpoints";
 
-/// One attempt that went on with a trial.
+/// An attempt that went on with a trial.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resume {
-    /// The trial.
+    /// The index of the trial.
     pub trial: u32,
-    /// The attempt.
+    /// The number of the attempt.
     pub attempt: u32,
-    /// Availability zone.
+    /// The availability zone of its instance.
     pub zone: String,
-    /// Steps behind it.
+    /// The completed steps at its start.
     pub step: u32,
-    /// From the container's start until the workspace was mounted.
+    /// The seconds from the container's start until the workspace was mounted.
     pub waited_seconds: f64,
     /// Whether the workspace came from another zone.
     pub moved: bool,
 }
 
-/// What was seen to be wrong as it happened.
+/// A violation that is recorded when it happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Seen {
-    /// Two attempts have one workspace, or one has what is elsewhere.
+    /// Two attempts have one workspace mounted, or an attempt takes a volume that is not on its instance.
     Versioned,
     /// An attempt has mounted the volume of another trial.
     Foreign,
     /// Two trials use one GPU.
     Shared,
-    /// An attempt began behind what was sealed.
+    /// An attempt began at a step before the sealed one.
     Lost,
-    /// An attempt went on from bytes that no save has written together.
+    /// An attempt went on from bytes that do not belong to one save.
     Mixed,
-    /// A training did not get to save at the stop signal.
+    /// A training did not save at the stop signal, although there was time.
     Unsaved,
-    /// A complete checkpoint was put aside.
+    /// A complete checkpoint was quarantined.
     PutAside,
-    /// A decision was illegal, or took no end.
+    /// A decision was illegal, or an invocation took too many steps.
     Illegal,
-    /// A function did what its role does not allow.
+    /// A function made a call that its role does not allow.
     Beyond,
     /// One reclaim cost a trial several attempts.
     Burned,
-    /// A workspace went to an instance that was known to be under notice.
+    /// A workspace was attached to an instance that was known to be under notice.
     Taken,
-    /// A refusal that no wait changes cost another attempt.
+    /// A permanent refusal cost another attempt.
     SentAway,
-    /// An instance that cannot train took attempt after attempt.
+    /// Several attempts began on an instance that was known to be unfit.
     Eaten,
-    /// A trial failed on an instance that fails each training, while others trained.
+    /// A trial failed on an instance that fails each training, while other trials trained elsewhere.
     Blamed,
-    /// A forged request was taken.
+    /// A forged request was accepted.
     Forged,
-    /// What is on record of a trial changed after its end.
+    /// The record of a trial changed after its end.
     Changed,
-    /// A decision about a trial changed, or what it follows from.
+    /// A decision about a trial, or its basis, changed.
     Undecided,
-    /// Two trials were given the same parameters.
+    /// Two trials got the same parameters.
     Doubled,
-    /// A trial was stopped that the cut does not stop.
+    /// A trial was stopped although its comparison does not stop it.
     Unfair,
-    /// An attempt of a trial that is stopped early trained.
+    /// An attempt trained although its trial is stopped early.
     Revived,
-    /// An attempt that knew of its end still had its workspace mounted then.
+    /// An attempt that knew of its end still had its workspace mounted at that time.
     Late,
-    /// An attempt asked on after its patience was over.
+    /// An attempt repeated a request after its patience was over.
     Insistent,
 }
 
 const DELETIONS: [&str; 2] = ["DeleteVolume", "DeleteSnapshot"];
 
-/// The call itself, and a read and a write of the trial that it belonged to.
+/// The calls of one deletion: the deletion itself, and a read and a write of its trial.
 const CALLS_OF_A_DELETION: usize = 3;
 
-/// What was seen.
+/// The records of a run.
 #[derive(Debug, Default)]
 pub struct Watch {
-    /// Every mounted attempt.
+    /// Every attempt that mounted its workspace.
     pub resumes: Vec<Resume>,
-    /// Calls of all functions.
+    /// The calls of all functions.
     pub calls: u64,
-    /// The most calls of one invocation, of each function.
+    /// The most calls of one invocation, for each function.
     pub most_calls: BTreeMap<String, usize>,
-    /// The same without deletions: how many are due depends on how long they were refused.
+    /// The same without deletions, because their number depends on how long they were refused.
     pub most_other_calls: BTreeMap<String, usize>,
-    /// Times that a runner had to wait for its workspace.
+    /// How often a runner had to wait for its workspace.
     pub waits: u64,
-    /// Invocations of all functions.
+    /// The number of invocations of all functions.
     pub invocations: u64,
-    /// Which function made which calls, where somebody wants to know.
+    /// Which function made which calls; `None` if this is not recorded.
     pub used: Option<BTreeSet<(String, Call)>>,
-    /// The step that each trial's next attempt starts from at least.
+    /// The earliest step from which each trial's next attempt may start.
     sealed: BTreeMap<TrialRef, u32>,
-    /// The steps behind each trial that has ended by itself.
+    /// The completed steps of each trial that has ended by itself.
     finished: BTreeMap<TrialRef, u32>,
-    /// The volumes that a runner has verified, of each trial.
+    /// The volumes of each trial that a runner has verified.
     verified: BTreeMap<TrialRef, BTreeSet<String>>,
-    /// Who has the workspace mounted.
+    /// The job and attempt that has each trial's workspace mounted.
     holders: BTreeMap<TrialRef, (String, u32)>,
-    /// Which trial uses which GPU.
+    /// The trial that uses each GPU.
     gpus: BTreeMap<String, TrialRef>,
-    /// Instances on which a trial's attempt has begun although they were under notice.
+    /// Instances under notice on which an attempt of the trial has begun.
     under_notice: BTreeSet<(TrialRef, String)>,
-    /// Instances of which a trial's runner has said that they are under notice.
+    /// Instances that a trial's runner has reported to be under notice.
     warned: BTreeSet<(TrialRef, String)>,
     /// The instance to which each trial's workspace is being attached.
     attaching: BTreeMap<TrialRef, String>,
-    /// Instances that were left because they cannot train, with the attempts that have begun there since.
+    /// Instances that an attempt has left as unfit, with the number of attempts that have begun there since.
     unfit: BTreeMap<String, usize>,
     /// Instances on which a trial has trained, with its sweep.
     trained_on: BTreeSet<(SweepId, String)>,
     /// Trials that have failed for good on an instance that fails each training.
     failed_alone: BTreeSet<TrialRef>,
-    /// What is on record of each trial that has ended.
+    /// The outcome of each trial that has ended.
     ended: BTreeMap<TrialRef, Outcome>,
-    /// What is decided of each trial that has reached a rung.
+    /// The decisions about each trial that has reached a rung.
     decided: BTreeMap<TrialRef, Decided>,
-    /// What each trial's runner was granted.
+    /// The parameters that each trial's runner was granted.
     granted: BTreeMap<TrialRef, Option<Map<String, Value>>>,
-    /// Trials of which an attempt has the answer to stop early.
+    /// Trials for which a runner has received the early stop.
     has_stop: BTreeSet<TrialRef>,
     wrong: Option<(Seen, String)>,
 }
 
 impl Watch {
-    /// An invocation has ended: all but what must never be is part of life.
+    /// Records an invocation. Only illegal decisions and calls outside of the role are violations; other failures are
+    /// allowed.
     pub(super) fn invoked(&mut self, harness: &Harness, event: &Value, invoked: &Invoked) {
         if let Some(Err(error @ (HandleError::Illegal(_) | HandleError::Steps))) = &invoked.answer {
             self.is_wrong(Seen::Illegal, chain(error));
@@ -175,14 +176,14 @@ impl Watch {
         }
     }
 
-    /// Invariant 2: at most one attempt holds a trial's workspace.
+    /// Invariant 2: at most one attempt has a trial's workspace mounted.
     pub(super) fn mounted(&mut self, trial: &TrialRef, job: &str, attempt: u32) {
         if let Some(held) = self.holders.insert(trial.clone(), (job.to_owned(), attempt)) {
             self.is_wrong(Seen::Versioned, format!("{trial}: attempt {attempt} mounts what {held:?} has mounted"));
         }
     }
 
-    /// A trial's attempt takes a volume, which is tagged as this trial's, or was made by hand.
+    /// A trial's attempt takes a volume. The volume must have this trial's tags or be adopted.
     pub(super) fn takes(&mut self, trial: &TrialRef, volume: &Volume) {
         let tag = |name: &str| volume.tags.0.get(name).map(String::as_str);
         let is_own = tag(SWEEP_TAG) == Some(trial.sweep.as_str()) && tag(TRIAL_TAG) == Some(&trial.index.to_string());
@@ -191,7 +192,7 @@ impl Watch {
         }
     }
 
-    /// A trial's command starts on these GPUs.
+    /// The trial's command starts on these GPUs.
     pub(super) fn uses(&mut self, trial: &TrialRef, gpus: &[String]) {
         for gpu in gpus {
             if let Some(other) = self.gpus.insert(gpu.clone(), trial.clone()).filter(|other| other != trial) {
@@ -206,7 +207,7 @@ impl Watch {
         self.gpus.retain(|_, user| user != trial);
     }
 
-    /// An attempt begins on an instance that is about to be taken.
+    /// An attempt begins on an instance under notice.
     pub(super) fn began_under_notice(&mut self, trial: &TrialRef, instance: &str) {
         if !self.under_notice.insert((trial.clone(), instance.to_owned())) {
             self.is_wrong(
@@ -216,17 +217,18 @@ impl Watch {
         }
     }
 
-    /// An attempt that waits for the end of its instance is stopped: the next one may begin there.
+    /// An attempt that waits for the end of its instance is stopped, so the next one may begin there.
     pub(super) fn leaves_under_notice(&mut self, trial: &TrialRef, instance: &str) {
         self.under_notice.remove(&(trial.clone(), instance.to_owned()));
     }
 
-    /// An attempt leaves an instance that cannot train, as it should.
+    /// An attempt leaves an unfit instance.
     pub(super) fn left_unfit(&mut self, instance: &str) {
         self.unfit.entry(instance.to_owned()).or_default();
     }
 
-    /// A container begins on an instance. Two trials share one, so that one more may have been on its way there.
+    /// A container begins on an instance. One more is allowed, because two trials share an instance and the second may
+    /// have been on its way there.
     pub(super) fn begins(&mut self, instance: &str) {
         let Some(begun) = self.unfit.get_mut(instance) else { return };
         *begun += 1;
@@ -236,13 +238,13 @@ impl Watch {
         }
     }
 
-    /// A trial of the sweep has trained on an instance, and the control plane knows both.
+    /// A trial of the sweep has trained on an instance, and the control plane knows that.
     pub(super) fn trained_on(&mut self, trial: &TrialRef, instance: &str) {
         self.trained_on.insert((trial.sweep.clone(), instance.to_owned()));
     }
 
-    /// A trial has failed for good on an instance that fails each training. Where the control plane knows the instance, no
-    /// other trial of the sweep has trained on another one.
+    /// A trial has failed for good on an instance that fails each training. If the control plane knows the instance, no
+    /// other trial of the sweep may have trained elsewhere.
     pub(super) fn failed_for_good(&mut self, trial: &TrialRef, known: Option<&String>) {
         self.failed_alone.insert(trial.clone());
         let Some(instance) = known else { return };
@@ -258,9 +260,9 @@ impl Watch {
         self.failed_alone.contains(trial)
     }
 
-    /// An attempt is to leave because the workspace cannot come.
+    /// An attempt is told to leave because its workspace cannot come.
     pub(super) fn sent_away(&mut self, trial: &TrialRef, reason: &str) {
-        // Of one that was mounted the control plane cannot tell whether it was trained on.
+        // If a volume was mounted, the control plane cannot exclude that it was trained on.
         if reason.contains("UnauthorizedOperation") && self.verified(trial).next().is_none() {
             self.is_wrong(Seen::SentAway, format!("{trial}: the attempt leaves for another to be refused: {reason}"));
         }
@@ -271,7 +273,7 @@ impl Watch {
         self.warned.insert((trial.clone(), instance.to_owned()));
     }
 
-    /// After an invocation: the attachments that it began, held against what it could know.
+    /// Checks, after an invocation, that no new attachment is to an instance that was known to be under notice.
     fn attachments(&mut self, harness: &Harness) {
         let mut attaching = BTreeMap::new();
         harness.store.each_trial(|trial| {
@@ -288,7 +290,7 @@ impl Watch {
         self.attaching = attaching;
     }
 
-    /// A runner has its trial's parameters.
+    /// A runner has received its trial's parameters.
     pub(super) fn granted(&mut self, trial: &TrialRef, suggested: Option<&Map<String, Value>>) {
         let before = self.granted.entry(trial.clone()).or_insert_with(|| suggested.cloned());
         if before.as_ref() != suggested {
@@ -297,7 +299,7 @@ impl Watch {
         }
     }
 
-    /// A runner has the answer that its trial is stopped early.
+    /// A runner has received the answer that its trial is stopped early.
     pub(super) fn has_stop(&mut self, trial: &TrialRef) {
         self.has_stop.insert(trial.clone());
     }
@@ -309,7 +311,7 @@ impl Watch {
         }
     }
 
-    /// The runner has verified the volume and is about to say so.
+    /// The runner has verified the volume and is about to report that.
     pub(super) fn verify(&mut self, trial: &TrialRef, volume: &str) {
         self.verified.entry(trial.clone()).or_default().insert(volume.to_owned());
     }
@@ -325,12 +327,12 @@ impl Watch {
         self.resumes.push(Resume { trial: trial.index, attempt, zone, step, waited_seconds: waited, moved });
     }
 
-    /// Something must never be. What is seen first counts.
+    /// Records a violation. Only the first one counts.
     pub(super) fn is_wrong(&mut self, seen: Seen, what: String) {
         self.wrong.get_or_insert((seen, what));
     }
 
-    /// An error where this was seen.
+    /// Returns an error if this violation was recorded.
     pub(super) fn seen(&self, wanted: Seen) -> Result<(), String> {
         match &self.wrong {
             Some((seen, what)) if *seen == wanted => Err(what.clone()),
@@ -338,17 +340,17 @@ impl Watch {
         }
     }
 
-    /// The step that a trial's next attempt starts from at least.
+    /// The earliest step from which the trial's next attempt may start.
     pub(super) fn sealed(&self, trial: &TrialRef) -> u32 {
         self.sealed.get(trial).copied().unwrap_or(0)
     }
 
-    /// The volumes that a runner has verified.
+    /// The volumes of the trial that a runner has verified.
     pub(super) fn verified(&self, trial: &TrialRef) -> impl Iterator<Item = &String> {
         self.verified.get(trial).into_iter().flatten()
     }
 
-    /// The trials that are not done, for an error.
+    /// The trials that are not done, for an error message.
     pub(super) fn open(&self, harness: &Harness) -> String {
         let (sweeps, trials) = harness.store.state();
         let open = trials.iter().filter(|trial| !trial.is_done());

@@ -45,7 +45,7 @@ impl Simulation {
         }
     }
 
-    /// The attempt does not get its trial.
+    /// The control plane does not grant the trial to the attempt.
     pub(super) fn denied(&mut self, agent: &mut Agent, denied: Denied) -> Result<Next, String> {
         let is_planted = self.harness.cloud.injected_bug() == Some(InjectedBug::FailWithoutPlace);
         match denied {
@@ -66,7 +66,7 @@ impl Simulation {
         }
     }
 
-    /// What the metadata service tells.
+    /// What the metadata service says of the instance.
     fn place(&self, agent: &Agent) -> Machine {
         let world = self.harness.cloud.world();
         let instance = world.instance(&agent.instance);
@@ -80,7 +80,7 @@ impl Simulation {
         }
     }
 
-    /// What the runner finds wrong with its instance before it claims.
+    /// The defect of its instance that the runner finds before it claims.
     fn defect_seen(&self, agent: &Agent) -> Option<String> {
         let looks = self.harness.cloud.injected_bug() != Some(InjectedBug::SkipInstanceCheck);
         let world = self.harness.cloud.world();
@@ -91,12 +91,12 @@ impl Simulation {
         }
     }
 
-    /// Whether a command fails at once, whatever it is: so it does on an instance with a defect.
+    /// Whether any command fails at once, because the instance has a defect.
     pub(super) fn fails_at_once(&self, agent: &Agent) -> bool {
         self.harness.cloud.world().instance(&agent.instance).is_some_and(|instance| instance.defect.is_some())
     }
 
-    /// With the defect planted: the volume of the trial, wherever it is.
+    /// With the bug injected: the trial's volume, even if it is not granted.
     fn taken_unasked(&self, agent: &Agent) -> Option<String> {
         let is_planted = self.harness.cloud.injected_bug() == Some(InjectedBug::MountUnasked);
         let (_, trials) = is_planted.then(|| self.harness.store.state())?;

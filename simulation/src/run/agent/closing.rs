@@ -1,4 +1,4 @@
-//! What a runner does when its command has ended, or is not to start: as the machine wants it, one action at a time.
+//! What a runner does when its command has ended, or is not to start. The machine decides one action at a time.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,16 +16,16 @@ use crate::injected_bug::InjectedBug;
 use crate::run::Simulation;
 use crate::run::training::nanoseconds;
 
-/// How long each action takes, and a slow upload.
+/// How long each action takes, and how long a slow upload takes.
 const TAKES: Duration = Duration::from_secs(1);
 const SLOW_UPLOAD: Duration = Duration::from_secs(240);
 
-/// What an attempt has to leave.
+/// What an attempt has to seal, unmount and report at its end.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Left {
-    /// While it is mounted.
+    /// Set as long as the volume is mounted.
     pub(super) volume: Option<String>,
-    /// When the command has ended.
+    /// Set once the command has ended.
     pub(super) sealer: Option<Sealer>,
     pub(super) open: Vec<PathBuf>,
     pub(super) is_cut_off: bool,
@@ -37,7 +37,7 @@ pub(super) struct Left {
 }
 
 impl Simulation {
-    /// The runner begins with one of its last actions.
+    /// The runner begins one of its last actions.
     pub(super) fn close(&mut self, agent: &mut Agent, action: Action) -> Next {
         let is_upload = matches!(action, Action::Collect { .. });
         let takes = match &action {
@@ -50,7 +50,7 @@ impl Simulation {
         agent.next_by(done_at)
     }
 
-    /// The action ends, if it does by now.
+    /// The action ends if its time is over.
     pub(super) fn closes(&mut self, agent: &mut Agent, action: Action, done_at: Timestamp) -> Result<Next, String> {
         let now = self.harness.now;
         if now < done_at {
@@ -72,7 +72,7 @@ impl Simulation {
             },
             other => return Err(format!("{}: {other:?} does not close", agent.trial)),
         };
-        // With a defect planted the machine is answered that what it wanted is done.
+        // With a bug injected, the machine still gets the answer that its own action is done.
         let event = match &action {
             Action::Seal { .. } => Event::Sealed,
             Action::Unmount => Event::Unmounted,
@@ -81,7 +81,7 @@ impl Simulation {
         self.on(agent, event)
     }
 
-    /// What is done in the place of an action with a defect planted.
+    /// The action that an injected bug does in place of the decided one.
     fn misplaced<'a>(&self, action: &'a Action) -> &'a Action {
         match (self.harness.cloud.injected_bug(), action) {
             (Some(InjectedBug::SealAfterUnmount), Action::Seal { .. }) => &Action::Unmount,
@@ -96,7 +96,8 @@ impl Simulation {
         agent.next_by(done_at)
     }
 
-    /// The command has failed by itself: its checkpoint is put aside where it has done nothing with it.
+    /// The command has failed by itself. The runner rolls back its checkpoint if the command has made no progress from
+    /// it.
     fn judge(&mut self, agent: &mut Agent) -> Result<Event, String> {
         let (Some(volume), Some(mut sealer)) = (agent.left.volume.clone(), agent.left.sealer.take()) else {
             return Ok(Event::Judged { goes_back: false });
@@ -111,7 +112,7 @@ impl Simulation {
         let rollback = rollback.map_err(|error: std::io::Error| error.to_string())?;
         self.note(agent, |_| format!("fails: {rollback:?}"));
         let after = self.with_files(agent, &volume, |files| files.seen().clone())?;
-        // A script that fails whatever it starts from makes a good checkpoint look bad.
+        // A script that always fails makes a complete checkpoint look bad.
         let fails = self.chaos.fails == Some(agent.trial.index) || self.fails_at_once(agent);
         match fails && rollback.is_some() {
             true => self.watch.made_look_bad(&agent.trial),
@@ -130,7 +131,7 @@ impl Simulation {
         Ok(Event::Collected { is_whole: true })
     }
 
-    /// Seals everything.
+    /// Seals everything at the end of an attempt.
     fn seal_last(&mut self, agent: &mut Agent, is_left: bool) -> Result<Event, String> {
         let (Some(volume), Some(mut sealer)) = (agent.left.volume.clone(), agent.left.sealer.take()) else {
             return Ok(Event::Sealed);
@@ -152,12 +153,12 @@ impl Simulation {
         Ok(Event::Sealed)
     }
 
-    /// Unmounts, where anything is mounted.
+    /// Unmounts the volume if one is mounted.
     fn unmount(&mut self, agent: &mut Agent) -> Result<Event, String> {
         let Some(volume) = agent.left.volume.clone() else { return Ok(Event::Unmounted) };
         match self.harness.cloud.injected_bug() {
             Some(InjectedBug::ReleaseBeforeSeal) => drop(self.seal_last(agent, true)?),
-            // What is sealed afterwards is in the empty folder below.
+            // After the unmount, the seal would write into the empty folder below the mount point.
             Some(InjectedBug::SealAfterUnmount) => {
                 let left = self.with_files(agent, &volume, |files| files.seen().clone())?;
                 self.watch.sealed_at_end(&self.chaos.habits, &agent.trial, &left);
@@ -169,7 +170,7 @@ impl Simulation {
         Ok(Event::Unmounted)
     }
 
-    /// The answer to the release, or the pause before it is sent again.
+    /// The answer to the release, or the pause before the runner repeats it.
     fn release(&mut self, agent: &mut Agent) -> Result<Option<Answer>, Duration> {
         let (step, seal, rollback) = (agent.left.step, agent.left.seal.clone(), agent.left.rollback.clone());
         let (sequence, metrics, rungs) = (agent.next_sequence(), metrics(step), agent.reached(step));
@@ -182,7 +183,7 @@ impl Simulation {
         Ok(Answer::of(reply).ok())
     }
 
-    /// The answer to the end, or the pause before it is sent again.
+    /// The answer to the end, or the pause before the runner repeats it.
     fn end(&mut self, agent: &mut Agent, exit_code: u8) -> Result<Option<Answer>, Duration> {
         let step = agent.left.step;
         let has_trained = exit_code == 0 || !self.fails_at_once(agent);
@@ -212,7 +213,7 @@ impl Simulation {
         })
     }
 
-    /// No answer has come to the end of a trial, which may have been taken all the same. Others may have trained since.
+    /// The end of a trial got no answer, but may have taken effect. Other trials may have trained since.
     fn ends_unanswered(&mut self, agent: &Agent) {
         let (_, trials) = self.harness.store.state();
         let is_taken = |trial: &Trial| trial.of() == agent.trial && trial.end.is_some();
@@ -221,7 +222,7 @@ impl Simulation {
         }
     }
 
-    /// The last request was not answered: the same comes again, for the runner's patience.
+    /// The last request was not answered. The runner repeats it until its patience is over.
     fn repeats(&mut self, agent: &mut Agent) -> Result<Option<Answer>, Duration> {
         match self.again(agent) {
             Some(pause) => {
@@ -234,7 +235,7 @@ impl Simulation {
 }
 
 impl Agent {
-    /// Seconds without a sign of life, where its training was ended for that.
+    /// Seconds without a sign of progress, if the training was ended for that.
     pub(super) fn stalled_seconds(&self) -> Option<u64> {
         self.machine.stop().and_then(Stop::stalled_seconds)
     }

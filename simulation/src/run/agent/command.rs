@@ -1,4 +1,4 @@
-//! A runner and the command that it runs: sealed now and then, stopped on a notice.
+//! The command of a runner: the runner seals its files regularly and stops it on a notice.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,20 +19,20 @@ use crate::run::training::processes::ROOT;
 use crate::run::training::{Training, nanoseconds};
 use crate::run::watch::Seen;
 
-/// How soon the runner looks again for a checkpoint that is complete. Really it looks ten times a second.
+/// How soon the simulated runner looks again for a complete checkpoint. The real one looks ten times a second.
 const LOOK: Duration = Duration::from_secs(3);
 
 /// The exit code of a command that is killed.
 const KILLED: i32 = 137;
 
-/// A stop that is under way.
+/// The state of a stop in progress.
 #[derive(Debug, Clone)]
 pub(super) struct Stopping {
     since: Timestamp,
     grace: Duration,
     decisions: spotsweep_attempt::Stopping,
     watch: CheckpointWatch,
-    /// The step that the training saves at the signal, and when that is done, where the grace suffices.
+    /// The step that the training saves at the signal, and when that save is done, if the grace suffices.
     saves: Option<(u32, Timestamp)>,
 }
 
@@ -45,7 +45,7 @@ impl Stopping {
         stopping
     }
 
-    /// From now on there is only so much time left.
+    /// Shortens the time that is left to `grace` from now.
     pub(super) fn shorten(&mut self, has_helper: bool, grace: Duration, now: Timestamp) {
         let elapsed = Duration::try_from(now.duration_since(self.since)).unwrap_or_default();
         self.grace = self.grace.min(elapsed + grace);
@@ -59,8 +59,8 @@ impl Stopping {
         self.saves = self.saves.filter(|(_, at)| *at < end);
     }
 
-    /// Has the training's processes get the signals that the runner sends, and says what comes then. The runner looks ten
-    /// times a second: what ends by a signal at once has ended at the next look.
+    /// Delivers the signals that the runner sends to the training's processes, and returns what comes next. The runner
+    /// looks ten times a second, so a process that a signal ends at once has ended at the next look.
     fn decide(
         &mut self,
         training: &mut Training,
@@ -84,7 +84,7 @@ impl Stopping {
     }
 }
 
-/// The processes that get the signal with a defect planted.
+/// The processes that get the signal if a bug is injected.
 fn misled(bug: Option<InjectedBug>, processes: &[Process]) -> Option<Vec<Id>> {
     let is_wanted = |process: &&Process| match bug {
         Some(InjectedBug::SignalFirst) => process.id.pid == ROOT,
@@ -94,12 +94,12 @@ fn misled(bug: Option<InjectedBug>, processes: &[Process]) -> Option<Vec<Id>> {
     is_planted.then(|| processes.iter().filter(is_wanted).map(|process| process.id).collect())
 }
 
-/// Since when the training has shown no sign of life, where the runner ends it for that.
+/// The time since which the training has stalled, if the runner ends it for that.
 fn stalled_since(run: &Run) -> Option<Timestamp> {
     run.training.hangs_since().filter(|_| run.stalls.end_seconds.is_some())
 }
 
-/// How long a training may show no sign of life.
+/// How long a training may show no sign of progress.
 fn limit(run: &Run) -> Duration {
     Duration::from_secs(run.stalls.end_seconds.unwrap_or(u32::MAX).into())
 }
@@ -136,8 +136,8 @@ impl Simulation {
         Ok(Next::At(next))
     }
 
-    /// Reports a step and a seal; what the answer is, where that means something. A lost report is made up for by the next
-    /// one.
+    /// Reports a step and a seal, and returns the answer as an event if it changes anything. The next report makes up
+    /// for a lost one.
     fn report(&mut self, agent: &mut Agent, (step, seal): (u32, Option<Seal>)) -> Option<Event> {
         let (sequence, metrics, rungs) = (agent.next_sequence(), super::metrics(step), agent.reached(step));
         match self.ask(agent, Request::Report { sequence, metrics, seal, stalled_seconds: None, rungs })? {
@@ -154,7 +154,7 @@ impl Simulation {
         }
     }
 
-    /// Seals every now and then; whether there is a new seal.
+    /// Seals at regular intervals, and returns whether there is a new seal.
     fn seal_when_due(&mut self, agent: &Agent, run: &mut Run) -> Result<bool, String> {
         if run.seal_at > self.harness.now {
             return Ok(false);
@@ -163,7 +163,7 @@ impl Simulation {
         self.seal(agent, run)
     }
 
-    /// The training has shown no sign of life for too long: the runner reports that first, and then ends the attempt.
+    /// The training has stalled. The runner reports that first, and then ends the attempt.
     fn stalls(&mut self, agent: &mut Agent, run: Run, since: Timestamp) -> Result<Next, String> {
         let silent = Duration::try_from(self.harness.now.duration_since(since)).unwrap_or_default();
         let (sequence, metrics) = (agent.next_sequence(), super::metrics(run.training.step));
@@ -172,14 +172,14 @@ impl Simulation {
         let event = Event::Stalled { seconds: silent.as_secs(), is_last: run.stalls.is_last };
         agent.doing = Doing::Training(Box::new(run));
         let reply = self.ask(agent, Request::Report { sequence, metrics, seal, stalled_seconds, rungs });
-        // The next report has the answer of this one, and stops the training.
+        // The next report gets the answer to this one and stops the training.
         match reply.is_none().then(|| self.again(agent)).flatten() {
             Some(pause) => Ok(Next::After(pause)),
             None => self.on(agent, event),
         }
     }
 
-    /// The command is to stop.
+    /// The runner begins to stop the command.
     pub(super) fn begin_stop(&mut self, agent: &mut Agent, stop: &Stop) -> Result<Next, String> {
         let Doing::Training(run) = agent.doing.clone() else { return Ok(Next::After(Duration::ZERO)) };
         let (mut run, now, bug) = (*run, self.harness.now, self.harness.cloud.injected_bug());
@@ -233,7 +233,7 @@ impl Simulation {
         }
     }
 
-    /// The command has ended, or is killed, with these files open.
+    /// The command has ended or is killed, with these files open.
     pub(super) fn ended(
         &mut self,
         agent: &mut Agent,
@@ -257,7 +257,7 @@ impl Simulation {
         }
     }
 
-    /// The container is killed: until then the command has worked.
+    /// The container is killed. The command has worked until then.
     pub(in crate::run) fn killed(&mut self, agent: &mut Agent) {
         let now = self.harness.now;
         if agent.left.volume.is_some() && agent.ends_at.is_some_and(|ends_at| ends_at <= now) {

@@ -1,4 +1,4 @@
-//! Interruption notices, as a runner sees them: at its start, and while it trains.
+//! Interruption notices as a runner sees them, at its start and during the training.
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ use super::{Agent, Doing, IMDS_POLL, Next, TERMS};
 use crate::injected_bug::InjectedBug;
 use crate::run::{Scheduled, Simulation};
 
-/// With so much time left, a runner closes its workspace before its end.
+/// If at least this much time is left, a runner closes its workspace before the end.
 const IN_TIME: Duration = Duration::from_secs(20);
 
 impl Simulation {
-    /// A container that begins on an instance under notice waits for its end. If it left, Batch could place the next
-    /// attempt there too, where the instance is not draining (fact 9): each would cost an attempt.
+    /// A container that begins on an instance under notice waits for the instance's end. If it left and the instance is
+    /// not draining, Batch could place the next attempts there too (fact 9), and each would cost an attempt.
     pub(super) fn begin(&mut self, agent: &mut Agent) -> Result<Next, String> {
         let left = self.notice_of(agent).map(|at| self.until(at));
         agent.is_noticed = left.is_some();
@@ -33,7 +33,7 @@ impl Simulation {
         self.act(agent, action)
     }
 
-    /// What the metadata service says of the runner's instance.
+    /// The time of the reclaim, if the metadata service announces one.
     fn notice_of(&self, agent: &Agent) -> Option<Timestamp> {
         let world = self.harness.cloud.world();
         world.instance(&agent.instance).filter(|_| !agent.is_blind)?.interruption
@@ -43,7 +43,7 @@ impl Simulation {
         Duration::try_from(at.duration_since(self.harness.now)).unwrap_or_default()
     }
 
-    /// Reports that the instance is under notice. An attempt that has not claimed the trial has no part in it.
+    /// Reports the notice. It counts only if the attempt has claimed the trial.
     fn warn(&mut self, agent: &mut Agent) {
         let reply = self.ask(agent, Request::Notice { kind: NoticeKind::Interruption });
         let (_, trials) = self.harness.store.state();
@@ -53,7 +53,8 @@ impl Simulation {
         }
     }
 
-    /// Runners on instances that are to be taken see it when they look next; until then looking changes nothing.
+    /// Schedules the next look of each runner on an instance under notice. Without a notice a look changes nothing, so
+    /// none is simulated.
     pub(in crate::run) fn notices_are_out(&mut self) {
         let world = self.harness.cloud.world();
         let is_warned =
@@ -72,7 +73,7 @@ impl Simulation {
         }
     }
 
-    /// The runner looks at the metadata service; a notice makes it leave, whatever it is at.
+    /// The runner reads the metadata service. A notice makes it leave in any state.
     pub(in crate::run) fn poll(&mut self, key: &AttemptKey) -> Result<(), String> {
         let Some(agent) = self.agents.get(key).cloned() else { return Ok(()) };
         let Some(at) = self.notice_of(&agent).filter(|_| !agent.is_noticed && !matches!(agent.doing, Doing::Dead))
@@ -89,7 +90,7 @@ impl Simulation {
         let Some(mut agent) = self.agents.remove(key) else { return Ok(()) };
         agent.is_noticed = true;
         self.warn(&mut agent);
-        // Some runners get both warnings.
+        // Some runners get the notice and SIGTERM.
         if self.rng.occurs(self.chaos.terminated) {
             let wait = self.until(at).mul_f64(self.rng.share());
             self.at(wait, Scheduled::Terminate { key: key.clone(), grace: TERMS.stop_after });
@@ -98,9 +99,9 @@ impl Simulation {
         self.ends_by(key, agent, event, at)
     }
 
-    /// The container gets SIGTERM, and is killed after the grace.
+    /// The container gets SIGTERM and is killed after the grace.
     pub(in crate::run) fn terminate(&mut self, key: &AttemptKey, grace: Duration) -> Result<(), String> {
-        // An ECS agent without a connection stops nothing.
+        // An ECS agent without a connection cannot stop a container.
         let Some(agent) = self.agents.get(key).cloned().filter(|agent| self.is_stoppable(agent)) else { return Ok(()) };
         if matches!(agent.doing, Doing::AwaitingEnd) {
             self.watch.leaves_under_notice(&agent.trial, &agent.instance);
@@ -110,12 +111,12 @@ impl Simulation {
         self.ends_by(key, agent, Event::Signalled(Signal::TERM), ends_at)
     }
 
-    /// Whether an order to its container arrives.
+    /// Whether an order from ECS reaches the container.
     pub(in crate::run) fn is_stoppable(&self, agent: &Agent) -> bool {
         !matches!(agent.doing, Doing::Dead) && !self.is_cut_off(&agent.instance)
     }
 
-    /// The runner knows of an end at `at`.
+    /// The runner learns that its end is at `at`.
     fn ends_by(&mut self, key: &AttemptKey, mut agent: Agent, event: Event, at: Timestamp) -> Result<(), String> {
         if self.until(at) >= IN_TIME && !matches!(agent.doing, Doing::AwaitingEnd) {
             agent.ends_at = Some(agent.ends_at.map_or(at, |ends_at| ends_at.min(at)));

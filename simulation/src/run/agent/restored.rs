@@ -1,4 +1,4 @@
-//! The checkpoint of a success in the bucket, and a later sweep's trial that starts from it.
+//! The uploaded checkpoint of a successful trial, and the trial of a later sweep that starts from it.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::run::training::nanoseconds;
 const HALF: Duration = Duration::from_secs(20);
 
 impl Simulation {
-    /// Puts the newest checkpoint of a success into the bucket.
+    /// Uploads the newest checkpoint of a successful trial to the bucket.
     pub(super) fn collect(&self, agent: &Agent, volume: &str) -> Result<(), String> {
         let prefix = agent.trial.sweep.trial_prefix(agent.trial.index);
         let cloud = &self.harness.cloud;
@@ -52,12 +52,12 @@ impl Simulation {
         Ok(())
     }
 
-    /// Puts the collected checkpoint on the volume. What the runner does next where that takes its time.
+    /// Puts the uploaded checkpoint on the volume. Returns what the runner does next if the download is not done.
     pub(super) fn restore(&mut self, agent: &mut Agent, volume: &str, from: &Prefix) -> Result<Option<Next>, String> {
         let left = self.with_disk(agent, volume, |disk| restoration(disk, Path::new(POINT), &from.prefix))?;
         let aside = match left.map_err(|error| format!("not restored: {error}"))? {
             Restoration::Done => {
-                // Never from the beginning.
+                // The training must not start from the beginning.
                 agent.restored = Some(1);
                 return Ok(None);
             }
@@ -70,7 +70,7 @@ impl Simulation {
         for file in &record.files {
             files.push((aside.join(&file.path), get(&file.key)?));
         }
-        // The first half, and the rest a while later.
+        // The runner downloads the first half now and the rest later.
         let is_half = !std::mem::replace(&mut agent.has_begun_restoring, true);
         files.truncate(if is_half { files.len() / 2 } else { files.len() });
         let whole = self.with_disk(agent, volume, |disk| {
@@ -93,7 +93,7 @@ impl Simulation {
         Ok(None)
     }
 
-    /// Seals what was restored before the training can write over it.
+    /// Seals the downloaded checkpoint before the training can overwrite it.
     pub(super) fn seal_restored(&self, agent: &Agent, volume: &str, sealer: &mut Sealer) -> Result<(), String> {
         if sealer.summary().is_some() {
             return Ok(());

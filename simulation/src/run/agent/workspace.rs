@@ -1,4 +1,4 @@
-//! A runner and its workspace: mounted and judged at the start, sealed, unmounted at the end.
+//! A runner and its workspace: it mounts and judges it at the start, seals it, and unmounts it at the end.
 
 use std::path::Path;
 use std::time::Duration;
@@ -19,17 +19,17 @@ use crate::run::training::load::{self, Start};
 use crate::run::training::{Training, nanoseconds};
 use crate::run::watch::Seen;
 
-/// How often files are sealed (`SPOTSWEEP_SEAL_SECONDS`).
+/// How often a runner seals files (`SPOTSWEEP_SEAL_SECONDS`).
 pub(super) const SEAL_EVERY: Duration = Duration::from_secs(30);
 
-/// How soon the first checkpoint is sealed. Really the runner looks for it every second.
+/// How soon the runner seals the first checkpoint. The real runner looks for it every second.
 pub(super) const SEAL_FIRST: Duration = Duration::from_secs(1);
 
-/// Where a volume is mounted: its files have no other names in front.
+/// The mount point of a volume. It is empty because the simulated files have no prefix.
 pub(super) const POINT: &str = "";
 
 impl Simulation {
-    /// Works on the files of a volume, as this attempt sees them. An error where the volume is not there.
+    /// Works on the files of a volume as this attempt sees them. Returns an error if the volume is not there.
     pub(super) fn with_files<T>(
         &self,
         agent: &Agent,
@@ -41,7 +41,7 @@ impl Simulation {
         files.map(work).map_err(|error| format!("the workspace left under attempt {}: {error}", agent.attempt))
     }
 
-    /// The same through the seal's view of them.
+    /// The same as `with_files`, through the seal's view of the files.
     pub(super) fn with_disk<T>(
         &self,
         agent: &Agent,
@@ -52,7 +52,8 @@ impl Simulation {
         self.with_files(agent, volume, |files| work(&SimulatedDisk::new(files, now, bug)))
     }
 
-    /// The volume that the runner finds for the granted one: on the disk with its serial number. It follows no link.
+    /// The volume that the runner finds on the disk with the granted volume's serial number. The runner follows no
+    /// link.
     fn found(&self, agent: &Agent, granted: String) -> String {
         let world = self.harness.cloud.world();
         let linked = world.behind_link(&agent.instance, &granted).map(str::to_owned);
@@ -60,7 +61,7 @@ impl Simulation {
         linked.filter(|_| follows).unwrap_or(granted)
     }
 
-    /// The attempt takes its workspace, and judges what lies on it.
+    /// The attempt takes its workspace and judges its files.
     pub(super) fn take(
         &mut self,
         agent: &mut Agent,
@@ -100,7 +101,7 @@ impl Simulation {
         Ok(Next::After(Duration::ZERO))
     }
 
-    /// Says what was found, and starts the command when that is accepted.
+    /// Reports what was found, and starts the command if the control plane accepts that.
     pub(super) fn mount(&mut self, agent: &mut Agent, volume: &str, found: Found) -> Result<Next, String> {
         let seconds = self.harness.now.duration_since(agent.started).as_secs_f64();
         self.watch.verify(&agent.trial, volume);
@@ -149,14 +150,14 @@ impl Simulation {
         Ok(Next::After(Duration::ZERO))
     }
 
-    /// The command has ended with an error before its first step.
+    /// The command has failed before its first step.
     fn fails_to_start(&mut self, agent: &mut Agent, sealer: Sealer, error: &str) -> Result<Next, String> {
         (agent.left.code, agent.left.sealer) = (1, Some(sealer));
         error.clone_into(&mut agent.left.error);
         self.on(agent, Event::CommandEnded { code: 1, is_finished: false, is_by_itself: true })
     }
 
-    /// Seals what has come to rest; whether there is a new seal.
+    /// Seals the files that have not changed recently, and returns whether there is a new seal.
     pub(super) fn seal(&mut self, agent: &Agent, run: &mut Run) -> Result<bool, String> {
         let now_ns = nanoseconds(self.harness.now);
         let open = run.training.open_files();
@@ -181,7 +182,7 @@ impl Simulation {
         Ok(is_new)
     }
 
-    /// Keeps a line about a killed attempt, and what is on its volume for certain.
+    /// Logs a killed attempt and the files that are certain to be on its volume.
     pub(in crate::run) fn note_kill(&mut self, agent: &Agent) {
         let files = match &agent.doing {
             Doing::Training(run) | Doing::Stopping(run, _) => self.harness.cloud.world().files_of_volume(&run.volume),
@@ -192,7 +193,7 @@ impl Simulation {
     }
 }
 
-/// The files of a volume with their bytes and the step that they hold, for the log.
+/// The files of a volume with their sizes and steps, for the log.
 fn listing(habits: &Habits, trial: u32, view: &View) -> String {
     let shown = view.files.iter().filter(|(path, _)| !path.ends_with("seal.json")).map(|(path, file)| {
         let hole = if file.has_hole { " with holes" } else { "" };

@@ -1,4 +1,5 @@
-//! The bytes of checkpoint files: real formats, so that what is cut off or mixed is refused or not as by real libraries.
+//! The bytes of checkpoint files. The formats are real, so that a cut or mixed file is refused if a real library
+//! refuses it.
 
 use std::io::Read;
 
@@ -7,34 +8,34 @@ use flate2::read::GzDecoder;
 
 use super::habits::Format;
 
-/// The state of a training: its step, and numbers of eight bytes. Some sectors long.
+/// The state of a training is its step and numbers of eight bytes. It spans several sectors.
 const STATE_BYTES: usize = 4 + 237 * 8;
 
-/// A pickle of protocol 4 that is one object of bytes (pickletools: `PROTO`, `BINBYTES`, `STOP`).
+/// The start of a pickle of protocol 4 that holds one bytes object (pickletools: `PROTO`, `BINBYTES`, `STOP`).
 const PICKLE_START: [u8; 3] = [0x80, 4, b'B'];
 const PICKLE_STOP: u8 = b'.';
 
-/// Deflate, no name, no time, any system.
+/// A gzip header: deflate, no name, no time, unknown system.
 const GZIP_HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
-/// Its kind, and its length twice.
+/// The block type, and the length twice.
 const STORED_BLOCK_HEADER_BYTES: usize = 5;
 
-/// The parts of a model of LightGBM, version 4, around its trees.
+/// The text before and after the trees in a model of LightGBM, version 4.
 const TEXT_START: &str = "tree\nversion=v4\n\n";
 const TEXT_END: &str = "\nend of trees\n\nparameters:\n\nend of parameters\n";
-/// Bytes of a state in a line.
+/// Bytes of the state in one line.
 const LINE: usize = 32;
 
 /// What a file of a checkpoint holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::run) struct Loaded {
-    /// The steps that it says are behind it.
+    /// The number of completed steps that the file states.
     pub(in crate::run) step: u32,
-    /// Whether every byte is what the training wrote after that step.
+    /// Whether every byte is from the training's save after that step.
     pub(in crate::run) is_intact: bool,
 }
 
-/// The file `part` of a checkpoint of `trial` after `step`.
+/// Encodes the file `part` of a checkpoint of `trial` after `step`.
 pub(super) fn encode(format: Format, trial: u32, step: u32, part: u32) -> Vec<u8> {
     let state = state(trial, step, part);
     match format {
@@ -56,14 +57,15 @@ pub(super) fn encode(format: Format, trial: u32, step: u32, part: u32) -> Vec<u8
     }
 }
 
-/// The state in a text, from its beginning to where it is no text.
+/// Decodes the state in a text, up to the first character that is no hexadecimal digit.
 fn of_text(bytes: &[u8]) -> Vec<u8> {
     let digits = bytes.iter().filter(|byte| **byte != b'\n').map(|byte| char::from(*byte).to_digit(16));
     let digits: Vec<u32> = digits.map_while(|digit| digit).collect();
     digits.chunks_exact(2).filter_map(|pair| u8::try_from(pair[0] * 16 + pair[1]).ok()).collect()
 }
 
-/// One stored block (RFC 1951, 3.2.4) as a gzip file (RFC 1952): an encoder would clear 300 KiB of memory for each.
+/// Writes one stored block (RFC 1951, 3.2.4) as a gzip file (RFC 1952), because an encoder would clear 300 KiB of
+/// memory for each file.
 fn gzip(state: &[u8]) -> Vec<u8> {
     let mut crc = Crc::new();
     crc.update(state);
@@ -81,7 +83,7 @@ fn gzip(state: &[u8]) -> Vec<u8> {
     .concat()
 }
 
-/// Where the state begins in a file.
+/// The position at which the state begins in a file.
 fn offset(format: Format) -> usize {
     match format {
         Format::Checked => GZIP_HEADER.len() + STORED_BLOCK_HEADER_BYTES,
@@ -91,7 +93,7 @@ fn offset(format: Format) -> usize {
     }
 }
 
-/// The step that a file says, whatever else it holds.
+/// The step that a file states, even if the rest is damaged.
 pub(super) fn said_step(format: Format, bytes: &[u8]) -> Option<u32> {
     let state = bytes.get(offset(format)..)?;
     let digits = 2 * size_of::<u32>();
@@ -101,9 +103,9 @@ pub(super) fn said_step(format: Format, bytes: &[u8]) -> Option<u32> {
     Some(u32::from_le_bytes(*state.first_chunk()?))
 }
 
-/// Reads a file as the library does that wrote it; `None` where it refuses the file.
+/// Reads a file as the library that wrote it does; `None` if the library refuses it.
 pub(in crate::run) fn decode(format: Format, bytes: &[u8], trial: u32, part: u32) -> Option<Loaded> {
-    // Most files are as they were written. Inflating each of them at each look takes half of a run's time.
+    // Most files are unchanged. To inflate each of them at each look would take half of a run's time.
     let step = said_step(format, bytes);
     if let Some(step) = step.filter(|step| *step > 0 && encode(format, trial, *step, part) == bytes) {
         return Some(Loaded { step, is_intact: true });
@@ -126,16 +128,16 @@ pub(in crate::run) fn decode(format: Format, bytes: &[u8], trial: u32, part: u32
             of_text(text.strip_prefix(TEXT_START)?.strip_suffix(TEXT_END)?.as_bytes())
         }
     };
-    // A script reshapes raw numbers, which takes their right count.
+    // A script reshapes raw numbers, and that fails if their count is wrong.
     if state.len() != STATE_BYTES {
         return None;
     }
     let step = u32::from_le_bytes(*state.first_chunk()?);
-    // A count of steps that was never written.
+    // No training writes a step of 0.
     (step > 0).then(|| Loaded { step, is_intact: state == self::state(trial, step, part) })
 }
 
-/// A state differs from any other in each of its sectors, because each number differs.
+/// A state differs from any other state in each sector, because each number differs.
 fn state(trial: u32, step: u32, part: u32) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(STATE_BYTES);
     bytes.extend_from_slice(&step.to_le_bytes());

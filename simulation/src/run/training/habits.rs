@@ -1,36 +1,36 @@
-//! How training scripts save: what public code does.
+//! How training scripts save checkpoints. The habits are those of public code.
 
 use std::time::Duration;
 
 /// What a training script does when the runner asks it to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnSignal {
-    /// It saves and ends by the signal.
+    /// It saves and then ends by the signal.
     Saves,
     /// It saves and exits with 0, as if it had finished.
     ExitsZero,
-    /// It goes on until it is killed: what it has not saved is lost.
+    /// It goes on until it is killed, and loses what it has not saved.
     Ignores,
-    /// It finishes where only the last epoch is missing, and says so by the marker.
+    /// It finishes if only the last epoch is missing, and reports that with the marker file.
     Finishes,
-    /// It has no handler.
+    /// It has no signal handler.
     NotHandled,
 }
 
-/// Which files make up a checkpoint, and how the script finds the newest.
+/// The files of a checkpoint, and how the script finds the newest one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
-    /// A file for each checkpoint, with a number in its name.
+    /// One file per checkpoint, with a number in its name.
     Numbered,
-    /// One file, which each checkpoint replaces.
+    /// One file that each checkpoint replaces.
     Single,
-    /// A folder for each checkpoint, with several files.
+    /// One folder per checkpoint, with several files.
     Folder,
-    /// The same, with an empty file as a mark that the checkpoint is complete.
+    /// A folder per checkpoint, with an empty file that marks the checkpoint as complete.
     Marked,
-    /// A folder for each checkpoint, whose name has another number, too.
+    /// A folder per checkpoint, whose name also has another number.
     TwoNumbers,
-    /// Several files beside each other, with the numbers of their checkpoint and of their part.
+    /// Several files side by side, with the numbers of the checkpoint and of the part in their names.
     Shards,
     /// Numbered files, and a text file that names the newest.
     Pointer,
@@ -38,71 +38,71 @@ pub enum Layout {
     Link,
 }
 
-/// What the files' format shows of them.
+/// How a reader of the file format finds damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// Checksums: gzip.
+    /// By checksums: gzip.
     Checked,
-    /// Its end, and no checksums: pickle.
+    /// By the end of the file, without checksums: pickle.
     Ending,
-    /// Nothing: raw numbers, of a length that the script knows.
+    /// Not at all: raw numbers, of a length that the script checks.
     Raw,
-    /// Its end: LightGBM's text, in a file that is named like a log.
+    /// By the end of the file: LightGBM's text, in a file with the name of a log.
     Text,
 }
 
-/// How a file is written.
+/// How the script writes a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Replacing {
-    /// Opened with `wb`.
+    /// It opens the file with `wb`.
     Truncates,
-    /// Opened with `r+b`, or mapped into memory, where it exists.
+    /// It opens an existing file with `r+b`, or maps it into memory.
     WritesOver,
-    /// Written under another name and renamed.
+    /// It writes a file under another name and renames it.
     Renames,
 }
 
-/// What has started a training.
+/// The process that has started a training.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StartedBy {
-    /// Nothing: it is the container's first process.
+    /// None: the training is the container's first process.
     Itself,
     /// `sh -c` or a script.
     Shell,
-    /// A script with a trap for the signal.
+    /// A script that traps the signal.
     ShellWithTrap,
-    /// `timeout`, which passes the signal on to its group.
+    /// `timeout`, which passes the signal on to its process group.
     Forwarder,
-    /// A launcher that waits for it in the kernel.
+    /// A launcher that waits for the training in the kernel.
     Launcher,
-    /// A launcher that polls it, or reads what it prints.
+    /// A launcher that polls the training or reads its output.
     PollingLauncher,
-    /// A script that has started a server before it.
+    /// A script that has started a server before the training.
     ShellWithHelper,
-    /// A launcher that has started a server before it.
+    /// A launcher that has started a server before the training.
     LauncherWithHelper,
 }
 
-/// How one sweep's training script is written.
+/// The habits of one sweep's training script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Habits {
-    /// What it does when it is asked to stop.
+    /// What it does when the runner asks it to stop.
     pub on_signal: OnSignal,
-    /// Which files make up a checkpoint.
+    /// The files of a checkpoint.
     pub layout: Layout,
-    /// Their format.
+    /// The format of the files.
     pub format: Format,
-    /// How they are written.
+    /// How the files are written.
     pub replacing: Replacing,
-    /// So many checkpoints stay; all of them where absent.
+    /// The number of checkpoints that stay; `None` means all.
     pub keeps: Option<u32>,
-    /// From the first byte of a checkpoint to its last.
+    /// The time from the first to the last byte of a checkpoint.
     pub save: Duration,
-    /// Whether its handler starts another save in the middle of one, which is never finished.
+    /// Whether its handler abandons an unfinished save and starts another one.
     pub abandons_save: bool,
-    /// What starts it.
+    /// The process that starts it.
     pub started_by: StartedBy,
-    /// Whether processes load its data, which are copies of it.
+    /// Whether copies of its process load its data.
     pub has_loaders: bool,
 }
 
@@ -114,7 +114,7 @@ impl Layout {
 }
 
 impl Habits {
-    /// The habits of the example scripts: they save on the signal, and write numbered files.
+    /// The habits of the example scripts: they save on the signal and write numbered files.
     pub const PLAIN: Self = Self {
         on_signal: OnSignal::Saves,
         layout: Layout::Numbered,
@@ -127,7 +127,7 @@ impl Habits {
         has_loaders: false,
     };
 
-    /// Habits that the dice decide: `choose` answers one of so many, from 0.
+    /// Random habits. `choose` returns a number less than its argument.
     pub(in crate::run) fn mixed(mut choose: impl FnMut(usize) -> usize) -> Self {
         use Layout::{Folder, Link, Marked, Numbered, Pointer, Shards, Single, TwoNumbers};
         use OnSignal::{ExitsZero, Finishes, Ignores, NotHandled, Saves};
@@ -136,13 +136,13 @@ impl Habits {
         let format = [Format::Checked, Format::Ending, Format::Raw, Format::Text][choose(4)];
         let replacing = match (choose(3), layout, format) {
             (0, _, _) => Replacing::Renames,
-            // Other formats and layouts are never written over in place.
+            // No other format and layout is overwritten in place.
             (1, Single, Format::Raw) => Replacing::WritesOver,
             (_, _, _) => Replacing::Truncates,
         };
         let keeps = [Some(1), Some(2), Some(2), None][choose(4)];
         let save = [0, 4, 15, 150][choose(4)];
-        // Only times show which of their numbers are those of checkpoints, and only where saves are fast.
+        // Only the file times show which of their numbers are those of checkpoints, and only if saves are fast.
         let save = if matches!(layout, TwoNumbers | Shards) { save.min(4) } else { save };
         Self {
             on_signal,
@@ -156,7 +156,7 @@ impl Habits {
         }
     }
 
-    /// The same with processes that the dice decide.
+    /// The same habits with random processes.
     pub(in crate::run) fn with_processes(self, mut choose: impl FnMut(usize) -> usize) -> Self {
         use StartedBy::{
             Forwarder, Itself, Launcher, LauncherWithHelper, PollingLauncher, Shell, ShellWithHelper, ShellWithTrap,

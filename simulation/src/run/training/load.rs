@@ -1,30 +1,30 @@
-//! What a script finds at its start.
+//! What a script loads at its start.
 
 use spotsweep_world::ebs::{File, View};
 
 use super::content::{Loaded, decode, said_step};
 use super::habits::{Format, Habits, Layout};
 
-/// Where checkpoints lie.
+/// The folder of the checkpoints.
 pub(in crate::run) const CHECKPOINTS: &str = "checkpoints/";
 const MARK: &str = "COMPLETE";
 pub(super) const LATEST: &str = "checkpoints/latest";
 pub(super) const LINK: &str = "checkpoints/last";
-/// Files of a checkpoint folder.
+/// The number of files in a checkpoint folder.
 pub(super) const PARTS: u32 = 2;
 
-/// What loading the newest checkpoint comes to.
+/// The result of loading the newest checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::run) enum Start {
-    /// There is none.
+    /// There is no checkpoint.
     Fresh,
     /// It starts from a checkpoint.
     From(Loaded),
-    /// It ends with this error. That names a file which is missing, and none which cannot be decoded.
+    /// It ends with this error. The error names a missing file, but not a file that cannot be decoded.
     Fails(String),
 }
 
-/// What the script does with the checkpoints of `view`.
+/// Loads the newest checkpoint of `view` as the script does.
 pub(in crate::run) fn start(habits: &Habits, trial: u32, view: &View) -> Start {
     let newest = || view.files.keys().filter(|path| !path.ends_with(".tmp")).filter_map(|path| step_of(path)).max();
     let read = |path: &str| load(habits, trial, view, path, 0);
@@ -39,7 +39,7 @@ pub(in crate::run) fn start(habits: &Habits, trial: u32, view: &View) -> Start {
             None => Start::Fresh,
             Some(text) => from(read(&String::from_utf8_lossy(&text.bytes))),
         },
-        // `os.path.exists` says of a link to nothing that it is not there.
+        // `os.path.exists` returns false for a link without a target.
         Layout::Link => match view.links.get(LINK).filter(|target| view.files.contains_key(*target)) {
             None => Start::Fresh,
             Some(target) => from(read(target)),
@@ -55,7 +55,7 @@ pub(in crate::run) fn start(habits: &Habits, trial: u32, view: &View) -> Start {
     }
 }
 
-/// The step that the script's pointer names, which is the one that it loads.
+/// The step of the checkpoint that the script's pointer names and loads.
 pub(in crate::run) fn named_step(habits: &Habits, view: &View) -> Option<u32> {
     match habits.layout {
         Layout::Pointer => view.files.get(LATEST).and_then(|text| step_of(std::str::from_utf8(&text.bytes).ok()?)),
@@ -66,19 +66,19 @@ pub(in crate::run) fn named_step(habits: &Habits, view: &View) -> Option<u32> {
     }
 }
 
-/// Whether the script's pointer names nothing that a checkpoint could be: its writer was killed in the middle.
+/// Whether the script's pointer is too short to name a checkpoint, because its writer was killed during the write.
 pub(in crate::run) fn is_pointer_cut(habits: &Habits, view: &View) -> bool {
     let length = file(0, habits.format).len();
     habits.layout == Layout::Pointer && view.files.get(LATEST).is_some_and(|text| text.bytes.len() < length)
 }
 
-/// One file of a checkpoint.
+/// Loads one file of a checkpoint.
 fn load(habits: &Habits, trial: u32, view: &View, path: &str, part: u32) -> Result<Loaded, String> {
     let file = view.files.get(path).ok_or_else(|| format!("no such file: {path}"))?;
     decode(habits.format, &file.bytes, trial, part).ok_or_else(|| "the file cannot be decoded".to_owned())
 }
 
-/// A checkpoint of several files, all of one step.
+/// Loads a checkpoint of several files. It is intact only if all have the same step.
 fn folder(habits: &Habits, trial: u32, view: &View, step: u32) -> Result<Loaded, String> {
     let parts = (0..PARTS).map(|number| load(habits, trial, view, &part(habits, step, number), number));
     let parts: Vec<Loaded> = parts.collect::<Result<_, _>>()?;
@@ -86,13 +86,13 @@ fn folder(habits: &Habits, trial: u32, view: &View, step: u32) -> Result<Loaded,
     Ok(Loaded { step, is_intact })
 }
 
-/// What a file of this name holds, wherever it lies.
+/// The content of a file with this name, in any folder.
 pub(in crate::run) fn content_of(habits: &Habits, trial: u32, path: &str, file: &File) -> Option<Loaded> {
     let part = (0..PARTS).find(|number| path.ends_with(&part_name(*number, habits.format))).unwrap_or(0);
     decode(habits.format, &file.bytes, trial, part)
 }
 
-/// The newest step of which a whole checkpoint is `within` a folder.
+/// The newest step that has a whole checkpoint in the folder `within`.
 pub(in crate::run) fn newest_whole(habits: &Habits, trial: u32, view: &View, within: &str) -> Option<u32> {
     let intact = |(path, file): (&String, &File)| {
         let loaded = content_of(habits, trial, path, file).filter(|loaded| loaded.is_intact)?;
@@ -104,7 +104,7 @@ pub(in crate::run) fn newest_whole(habits: &Habits, trial: u32, view: &View, wit
     };
     let counts = |(path, _): &(&String, &File)| path.starts_with(within) && !path.ends_with(".tmp");
     let mut newest = None;
-    // The newest is mostly the last. What says an older step need not be read.
+    // The newest file is usually the last. Files of older steps need not be read.
     for (path, file) in view.files.iter().rev().filter(counts) {
         if said_step(habits.format, &file.bytes) > newest {
             newest = newest.max(intact((path, file)));

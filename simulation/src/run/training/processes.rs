@@ -1,4 +1,4 @@
-//! The processes of a training: what has started it, what helps it, and what loads its data.
+//! The processes of a training: its starter, its helper and its data loaders.
 
 use jiff::Timestamp;
 use rustix::process::Signal;
@@ -8,17 +8,17 @@ use spotsweep_world::ebs::FileSystem;
 use super::habits::{OnSignal, StartedBy};
 use super::{Phase, SIGTERM_CODE, Training};
 
-/// The numbers of processes, in the order of their starts. A training that nothing has started has the first one.
+/// The process numbers, in the order of the starts. A training without a starter has the first one.
 pub(in crate::run) const ROOT: i32 = 1;
 const HELPER: i32 = 2;
 const TRAINING: i32 = 3;
 const LOADERS: [i32; 2] = [4, 5];
 
-/// The exit code of a training that has lost a data loader or a helper.
+/// The exit code of a training after a data loader or a helper has ended.
 const CRASHED: i32 = 1;
 
 impl Training {
-    /// All that live, as `/proc` shows them.
+    /// All living processes, as `/proc` shows them.
     pub(in crate::run) fn processes(&self) -> Vec<Process> {
         let helper = self.helper().filter(|_| !self.helper_has_ended);
         if self.ended().is_some() {
@@ -34,7 +34,7 @@ impl Training {
         if self.habits.started_by == StartedBy::Itself { ROOT } else { TRAINING }
     }
 
-    /// The training, or a copy of it.
+    /// The training or a copy of it.
     fn script(&self, pid: i32, parent: i32) -> Process {
         // Python itself handles SIGINT.
         let handled: &[Signal] =
@@ -56,7 +56,7 @@ impl Training {
         }
     }
 
-    /// Whether the training ends when another process does that was started before it.
+    /// Whether the training has a helper that started before it, and ends when the helper ends.
     pub(in crate::run) fn has_helper(&self) -> bool {
         self.helper().is_some()
     }
@@ -92,12 +92,12 @@ impl Training {
 
     fn signal_starter(&mut self, files: &FileSystem, now: Timestamp) {
         match self.habits.started_by {
-            // Its trap runs when the training has ended (bash(1), "Signals").
+            // The trap runs after the training has ended (bash(1), "Signals").
             StartedBy::ShellWithTrap => {}
-            // It sends the signal to its whole group (timeout(1)).
+            // `timeout` sends the signal to its whole process group (timeout(1)).
             StartedBy::Forwarder if self.habits.has_loaders => self.crash(CRASHED),
             StartedBy::Forwarder => self.signal(files, now),
-            // The end of a container's first process ends all others.
+            // All processes of a container end with its first process.
             _without_handler => self.crash(SIGTERM_CODE),
         }
     }

@@ -1,4 +1,4 @@
-//! How a checkpoint is written, write by write.
+//! How a script writes a checkpoint, write by write.
 
 use spotsweep_world::ebs::{FileSystem, Opened};
 
@@ -6,7 +6,7 @@ use super::content::encode;
 use super::habits::{Habits, Layout, Replacing};
 use super::load::{self, LATEST, LINK, PARTS, mark, part, single, step_of};
 
-/// Pieces in which a file's content is written.
+/// The number of pieces in which a file's content is written.
 const PIECES: usize = 3;
 
 /// One step of a save.
@@ -20,7 +20,8 @@ pub(super) enum Write {
     Remove(String),
 }
 
-/// All writes of the checkpoint of `trial` after `step`, in their order. Then old checkpoints are removed from `files`.
+/// The writes of the checkpoint of `trial` after `step`, in order, followed by the removal of old checkpoints from
+/// `files`.
 pub(super) fn writes(habits: &Habits, trial: u32, step: u32, files: &FileSystem) -> Vec<Write> {
     let mut writes = Vec::new();
     let mut file = |path: String, part: u32| {
@@ -58,7 +59,7 @@ fn put(replacing: Replacing, path: &str, content: &[u8], writes: &mut Vec<Write>
     }
 }
 
-/// Of all steps but the newest that it keeps.
+/// Removes the files of all steps except the newest that the script keeps.
 fn removals(habits: &Habits, step: u32, files: &FileSystem) -> Vec<Write> {
     let Some(keeps) = habits.keeps.filter(|_| habits.layout != Layout::Single) else { return Vec::new() };
     let mut steps: Vec<u32> = files.seen().files.keys().filter_map(|path| step_of(path)).collect();

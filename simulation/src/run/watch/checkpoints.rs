@@ -1,4 +1,4 @@
-//! What was seen of checkpoints.
+//! What the run records about checkpoints.
 
 use spotsweep_records::workspace::TrialRef;
 use spotsweep_world::ebs::View;
@@ -9,8 +9,8 @@ use crate::run::training::content::Loaded;
 use crate::run::training::load::{CHECKPOINTS, Start, is_pointer_cut, named_step, newest_whole, start};
 
 impl Watch {
-    /// The runner has sealed while the command runs: what is `written` out then survives the instance. What the script
-    /// `sees` may be a save that writes over it.
+    /// The runner has sealed while the command runs. The files in `written` survive the instance. The files that the
+    /// script `sees` may belong to a save that overwrites them.
     pub(in crate::run) fn sealed_running(&mut self, habits: &Habits, trial: &TrialRef, written: &View, sees: &View) {
         let step = |view| match start(habits, trial.index, view) {
             Start::From(loaded) if loaded.is_intact => loaded.step,
@@ -19,11 +19,12 @@ impl Watch {
         self.at_least(trial, step(written).min(step(sees)));
     }
 
-    /// The command has ended and `left` this: the newest complete checkpoint of it is the next attempt's.
+    /// The command has ended and has `left` these files. The next attempt must start from their newest complete
+    /// checkpoint.
     pub(in crate::run) fn sealed_at_end(&mut self, habits: &Habits, trial: &TrialRef, left: &View) {
         let step = match start(habits, trial.index, left) {
             Start::From(loaded) if loaded.is_intact => Some(loaded.step),
-            // Without the pointer that belongs to it a checkpoint is not complete.
+            // A checkpoint without its pointer is not complete.
             Start::From(_) | Start::Fails(_) if !is_pointer_cut(habits, left) => {
                 newest_whole(habits, trial.index, left, CHECKPOINTS)
             }
@@ -32,16 +33,16 @@ impl Watch {
         self.at_least(trial, step.unwrap_or(0));
     }
 
-    /// The next attempt starts from this step or a later one.
+    /// The next attempt must start from this step or a later one.
     pub(in crate::run) fn at_least(&mut self, trial: &TrialRef, step: u32) {
         let sealed = self.sealed.entry(trial.clone()).or_default();
         *sealed = step.max(*sealed);
     }
 
-    /// The runner has put checkpoints aside, or has changed them in another way.
+    /// The runner has quarantined or otherwise changed checkpoints.
     pub(in crate::run) fn put_aside(&mut self, habits: &Habits, trial: &TrialRef, before: &View, after: &View) {
         let newest = |view| newest_whole(habits, trial.index, view, CHECKPOINTS);
-        // A script that loads what its pointer names would not have started from a newer one.
+        // A script that loads what its pointer names would not start from a newer checkpoint.
         let is_named = named_step(habits, before).is_none_or(|named| newest(before) <= Some(named));
         if newest(before) > newest(after) && is_named {
             let what = format!("{trial}: {:?} was complete, {:?} is left", newest(before), newest(after));
@@ -49,13 +50,14 @@ impl Watch {
         }
     }
 
-    /// A training has ended after a stop signal without the save for which there was time.
+    /// A training has ended after a stop signal without a save, although there was time for it.
     pub(in crate::run) fn unsaved(&mut self, trial: &TrialRef, attempt: u32, (step, saves): (u32, u32)) {
         let what = format!("{trial}: attempt {attempt} ends after step {step}, and saves step {saves} at the signal");
         self.is_wrong(Seen::Unsaved, what);
     }
 
-    /// A good checkpoint was put aside because the script fails whatever it starts from: the trial may start before it.
+    /// A complete checkpoint was quarantined because the script always fails. The trial may now start from an earlier
+    /// one.
     pub(in crate::run) fn made_look_bad(&mut self, trial: &TrialRef) {
         self.sealed.remove(trial);
     }
@@ -67,12 +69,12 @@ impl Watch {
         }
     }
 
-    /// A training has ended by itself after `step`.
+    /// A training has ended by itself after `step` steps.
     pub(in crate::run) fn finished(&mut self, trial: &TrialRef, step: u32) {
         self.finished.insert(trial.clone(), step);
     }
 
-    /// The steps behind a trial that has ended by itself.
+    /// The completed steps of a trial that has ended by itself.
     pub(in crate::run) fn steps_of(&self, trial: &TrialRef) -> u32 {
         self.finished.get(trial).copied().unwrap_or(0)
     }

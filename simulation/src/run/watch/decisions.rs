@@ -1,4 +1,4 @@
-//! Decisions about trials that are stopped early: final, made once for each rung, and never about one that leads.
+//! Decisions about early stopping: they are final, made once for each rung, and never stop a leading trial.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use spotsweep_search::stop::Rule;
 use super::{Seen, Watch};
 use crate::harness::Harness;
 
-/// What is decided of a trial.
+/// The decisions about a trial.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Decided {
     rungs: Curve,
@@ -29,7 +29,7 @@ impl Decided {
         }
     }
 
-    /// Whether all of it is in the `later` one, unchanged.
+    /// Whether `later` contains all of these decisions unchanged.
     fn stays_in(&self, later: &Self) -> bool {
         self.rungs.iter().all(|(step, rung)| later.rungs.get(step) == Some(rung))
             && self.compared.iter().all(|(rung, of)| later.compared.get(rung) == Some(of))
@@ -39,7 +39,7 @@ impl Decided {
 }
 
 impl Watch {
-    /// After an invocation: what is newly decided.
+    /// Checks the new decisions after an invocation.
     pub(super) fn decisions(&mut self, harness: &Harness) {
         let (sweeps, trials) = harness.store.state();
         for trial in trials.iter().filter(|trial| !trial.rungs.is_empty() || trial.suggested.is_some()) {
@@ -72,8 +72,8 @@ impl Watch {
     }
 }
 
-/// Whether the records bear a stop out: the trial was worse than the cut, and so many others were not. The others may
-/// have come further since the comparison, so there are as many of them as it says, or more.
+/// Checks a stop against the records: the trial was worse than the cut, and enough other trials were better. Other
+/// trials may have advanced since the comparison, so at least as many as it counted must be at the rung.
 fn is_fair(plan: &Plan, trial: &Trial, stop: &EarlyStop, trials: &[Trial]) -> Result<(), String> {
     let Some((EarlyStopping { rule, .. }, metric)) = plan.comparison() else {
         return Err("the sweep stops no trial early".to_owned());

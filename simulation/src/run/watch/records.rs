@@ -1,4 +1,4 @@
-//! What is on record of trials that have ended: it is on the leaderboard, and must not change.
+//! The records of ended trials. They are on the leaderboard and must not change.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use spotsweep_records::trial::{Attempt, End, JobStatus, Trial};
 use super::{Seen, Watch};
 use crate::harness::Harness;
 
-/// What results are made of. The workspace is still to be deleted.
+/// The parts of a record from which the results are made. The workspace is not one, because it is still to be deleted.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Outcome {
     status: JobStatus,
