@@ -101,7 +101,7 @@ pub enum InjectedBug {
     IgnoreSecondStop,
     /// A runner that gets no answer repeats its request forever.
     AskForever,
-    /// A command gets its grace period twice.
+    /// A command gets its grace twice.
     CountGraceTwice,
 }
 
