@@ -115,7 +115,7 @@ impl Cloud {
         self.unreadable.store(true, Ordering::Relaxed);
     }
 
-    /// `ListJobs` shows a job only this long after its submission.
+    /// `ListJobs` does not show a job until this long after its submission.
     pub fn list_late(&self, by: Duration) {
         *self.unlisted_for.lock().unwrap_or_else(PoisonError::into_inner) = by;
     }

@@ -1,4 +1,4 @@
-//! A later sweep goes on from what is kept of a failed trial.
+//! A later sweep goes on from the kept workspace of a failed trial.
 
 use std::time::Duration;
 

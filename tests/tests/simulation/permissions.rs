@@ -119,7 +119,7 @@ fn worn_out_last(used: &mut Used) {
     }
 }
 
-/// A sweep goes on from what is kept of another sweep's trial.
+/// A sweep goes on from the kept workspace of another sweep's trial.
 fn continued(used: &mut Used) {
     let mut simulation = kept::failed();
     simulation.watch.used = Some(BTreeSet::new());
