@@ -1,5 +1,5 @@
-//! The calls that invocations make on AWS. Each has two fault points, before its effect and after it: there an
-//! invocation may die, lose the answer, or be overtaken by another one.
+//! Calls that invocations make on AWS. Each has two fault points, before and after its effect. There an invocation may
+//! be killed, lose the answer, or be overtaken by another one.
 
 use std::error::Error;
 use std::fmt;
@@ -9,16 +9,16 @@ use std::task::Poll;
 
 use crate::limits::{Units, Used};
 
-/// One call, as IAM would see it.
+/// One call, as IAM sees it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Call {
     /// AWS's name of the action, such as `SubmitJob`.
     pub action: &'static str,
-    /// The S3 key or the index, where permissions are given by it.
+    /// The S3 key or the index, if permissions depend on it.
     pub on: Option<String>,
 }
 
-/// The service gave an error, or no answer: nothing is known of the effect.
+/// The service gave an error or no answer. The call may have had its effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unanswered(&'static str);
 
@@ -30,7 +30,7 @@ impl fmt::Display for Unanswered {
 
 impl Error for Unanswered {}
 
-/// Records calls, and fails one where a test wants it.
+/// Records calls, and makes the chosen ones fail.
 #[derive(Debug, Default)]
 pub struct Calls {
     state: Mutex<State>,
@@ -44,18 +44,18 @@ struct State {
 }
 
 impl Calls {
-    /// One call: an effect between two fault points.
+    /// Makes one call: an effect between two fault points.
     ///
     /// # Errors
-    /// Where the call was chosen to fail, before or after its effect.
+    /// If the call was chosen to fail, before or after its effect.
     pub async fn call<T>(&self, action: &'static str, effect: impl FnOnce() -> T) -> Result<T, Unanswered> {
         self.call_on(action, None, effect).await
     }
 
-    /// The same, on something that permissions name.
+    /// Makes a call on an S3 key or an index that permissions name.
     ///
     /// # Errors
-    /// As above.
+    /// Those of [`Self::call`].
     pub async fn call_on<T>(
         &self,
         action: &'static str,
@@ -69,27 +69,27 @@ impl Calls {
         Ok(result)
     }
 
-    /// The calls since this was last asked.
+    /// Removes and returns the calls made so far.
     pub fn take(&self) -> Vec<Call> {
         std::mem::take(&mut self.lock().made)
     }
 
-    /// Units of the table that a call has used.
+    /// Counts units of the table that a call has used.
     pub(crate) fn use_units(&self, partition: &str, units: Units) {
         self.lock().used.add(partition, units);
     }
 
-    /// Adds the units since the last call to `all`.
+    /// Adds the units used since the last `take_used` to `all`.
     pub(crate) fn take_used(&self, all: &mut Used) {
         all.take(&mut self.lock().used);
     }
 
-    /// Whether the call that goes on next fails at the point where it waits.
+    /// Chooses whether the next call to continue fails at its fault point.
     pub(crate) fn fail_next(&self, fails: bool) {
         self.lock().fails_now = fails;
     }
 
-    /// Stands still once: whoever drives the invocation decides how it goes on.
+    /// Yields once, so that the caller decides how the invocation continues.
     async fn point(&self, action: &'static str) -> Result<(), Unanswered> {
         let mut has_stood = false;
         poll_fn(|context| {

@@ -1,5 +1,5 @@
-//! AWS in memory: the emulator's World and objects, for the calls of commands. Each call has a fault point before its
-//! effect and one after it.
+//! AWS in memory: executes the calls of commands on the World and on stored objects. Each call has a fault point before
+//! its effect and one after it.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -33,10 +33,10 @@ use self::multipart::Uploads;
 use crate::calls::Calls;
 use crate::injected_bug::InjectedBug;
 
-/// The first claim token: none that a runner or an attacker draws.
+/// The first claim token. No runner and no forged request draws this value.
 const TOKENS: u128 = 0xc1a1 << 64;
 
-/// Prices in USD per hour, the same everywhere and always.
+/// Default prices in USD per hour, the same in every zone and at every time.
 const SPOT_USD: f64 = 0.25;
 const ON_DEMAND_USD: f64 = 1.0;
 
@@ -48,10 +48,10 @@ const LARGEST_ENTRY: usize = 256 << 10;
 /// The region of the price list.
 const REGION: &str = "us-east-1";
 
-/// What EC2 and the price list tell.
+/// Prices that EC2 and the price list return.
 #[derive(Debug, Clone)]
 pub struct Charged {
-    /// EC2's history.
+    /// EC2's Spot price history.
     pub spot: Vec<SpotPriceRow>,
     /// USD per hour, by instance type.
     pub on_demand: BTreeMap<String, f64>,
@@ -63,25 +63,25 @@ pub struct Cloud {
     world: Mutex<World>,
     objects: Mutex<BTreeMap<String, Vec<u8>>>,
     announced: Mutex<Vec<EventEntry>>,
-    /// The error code of each entry that is put on the bus, where EventBridge takes none.
+    /// If EventBridge takes no entries: the error code of each entry.
     failing_entries: Mutex<Option<&'static str>>,
     refused: Mutex<Option<u32>>,
     unlisted_for: Mutex<Duration>,
     injected_bug: Mutex<Option<InjectedBug>>,
-    /// What EC2 and the price list tell, where it is not the same everywhere and always.
+    /// Prices that replace the defaults.
     prices: Mutex<Option<Charged>>,
-    /// Whether no object may be read.
+    /// Whether every read of an object is denied.
     unreadable: AtomicBool,
     uploads: Mutex<Uploads>,
-    /// How often each action was throttled.
+    /// Number of throttled calls, by action.
     throttled: Mutex<BTreeMap<&'static str, u32>>,
-    /// Claim tokens that were drawn.
+    /// Number of claim tokens drawn.
     tokens: AtomicU64,
     calls: Arc<Calls>,
 }
 
 impl Cloud {
-    /// A cloud on top of a World that has queues and job definitions.
+    /// Creates a cloud over a World that has queues and job definitions.
     pub fn new(world: World, calls: Arc<Calls>) -> Self {
         Self {
             world: Mutex::new(world),
@@ -100,22 +100,22 @@ impl Cloud {
         }
     }
 
-    /// Makes Batch refuse this part of every sweep, as for a definition that was deregistered meanwhile.
+    /// Makes Batch refuse this part of every sweep, as if its job definition had been deregistered.
     pub fn refuse(&self, part: u32) {
         *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(part);
     }
 
-    /// From now on PutEvents answers 200 with this error code of its entry, or takes it.
+    /// From now on `PutEvents` answers 200 with this error code for its entry; `None` makes it take entries again.
     pub(crate) fn fail_entries(&self, code: Option<&'static str>) {
         *self.failing_entries.lock().unwrap_or_else(PoisonError::into_inner) = code;
     }
 
-    /// From now on no object may be read.
+    /// From now on every read of an object is denied.
     pub fn deny_reads(&self) {
         self.unreadable.store(true, Ordering::Relaxed);
     }
 
-    /// ListJobs does not show a job for so long after its submission.
+    /// `ListJobs` does not show a job until this long after its submission.
     pub fn list_late(&self, by: Duration) {
         *self.unlisted_for.lock().unwrap_or_else(PoisonError::into_inner) = by;
     }
@@ -124,12 +124,12 @@ impl Cloud {
         *self.injected_bug.lock().unwrap_or_else(PoisonError::into_inner) = Some(injected_bug);
     }
 
-    /// The defect that was planted here.
+    /// The injected bug, if any.
     pub(crate) fn injected_bug(&self) -> Option<InjectedBug> {
         *self.injected_bug.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on instances have these prices.
+    /// From now on EC2 and the price list return these prices.
     pub fn charge(&self, prices: Charged) {
         *self.prices.lock().unwrap_or_else(PoisonError::into_inner) = Some(prices);
     }
@@ -165,17 +165,17 @@ impl Cloud {
         *self.throttled.lock().unwrap_or_else(PoisonError::into_inner).entry(action).or_default() += 1;
     }
 
-    /// How often each action was throttled.
+    /// Number of throttled calls, by action.
     pub fn throttled(&self) -> BTreeMap<&'static str, u32> {
         self.throttled.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The World, to look at or to drive.
+    /// The World, locked.
     pub fn world(&self) -> MutexGuard<'_, World> {
         self.world.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts an object.
+    /// Stores an object.
     pub fn put(&self, key: &str, bytes: impl Into<Vec<u8>>) {
         self.objects().insert(key.to_owned(), bytes.into());
     }
@@ -185,17 +185,17 @@ impl Cloud {
         self.objects().get(key).cloned()
     }
 
-    /// Removes an object.
+    /// Removes an object and returns its bytes.
     pub fn take(&self, key: &str) -> Option<Vec<u8>> {
         self.objects().remove(key)
     }
 
-    /// The events of our own since the last call.
+    /// Removes and returns our own events since the last call.
     pub fn take_announced(&self) -> Vec<EventEntry> {
         std::mem::take(&mut *self.announced.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The array and plain jobs that Batch has, by name.
+    /// Ids of the array jobs and plain jobs with this name.
     pub fn jobs_named(&self, name: &JobName, queue: &str) -> Vec<String> {
         let filter = json!([{ "name": "JOB_NAME", "values": [name.to_string()] }]);
         let request = serde_json::from_value(json!({ "jobQueue": queue, "filters": filter }));
@@ -204,7 +204,7 @@ impl Cloud {
         jobs.iter().filter_map(|job| job["jobId"].as_str().map(str::to_owned)).collect()
     }
 
-    /// Until when jobs were created that ListJobs shows.
+    /// Creation time in milliseconds up to which `ListJobs` shows jobs.
     fn listed_until(&self) -> i64 {
         let late = *self.unlisted_for.lock().unwrap_or_else(PoisonError::into_inner);
         self.world().now().as_millisecond() - i64::try_from(late.as_millis()).unwrap_or(0)
@@ -216,7 +216,7 @@ impl Cloud {
         refused.zip(JobName::parse(name)).is_some_and(|(part, name)| name.run == Run::Part(part))
     }
 
-    /// Puts an event on the bus, or says why EventBridge has not taken it.
+    /// Puts an event on the bus, or returns EventBridge's error.
     fn announce(&self, entry: EventEntry) -> Result<Vec<(String, String)>, CallError> {
         if entry.source.len() + entry.detail_type.len() + entry.detail.len() > LARGEST_ENTRY {
             let message = "Total size of the entries in the request is over the limit.".to_owned();
@@ -230,7 +230,7 @@ impl Cloud {
         Ok(Vec::new())
     }
 
-    /// Another one each time, as on AWS.
+    /// Draws a different token each time, as on AWS.
     fn draw_token(&self) -> Secret {
         Secret::of((TOKENS + u128::from(self.tokens.fetch_add(1, Ordering::Relaxed))).to_be_bytes())
     }
@@ -239,7 +239,7 @@ impl Cloud {
         self.objects.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Executes the commands of an invocation that waits on this clock.
+    /// Returns an executor for the commands of an invocation that waits on this clock.
     pub fn executor<'a>(&'a self, time: &'a impl Wait) -> impl Executor + 'a {
         let client = || Client::new(self, time);
         let calls = || WithBug { calls: client(), cloud: self };

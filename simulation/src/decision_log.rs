@@ -1,5 +1,4 @@
-//! What was decided, for whoever wants to know: which pairs of state and input a run has met, and what a trial lived
-//! through.
+//! Records decisions: which pairs of state and input a run has met, and which inputs a trial had.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,10 +6,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use spotsweep_control_plane::input::{Input, Subject};
 use spotsweep_control_plane::store::View;
 
-/// How often an input was decided in a state: `(stage, input)`.
+/// Number of decisions about an input in a stage: `(stage, input)`.
 pub type Coverage = BTreeMap<(&'static str, &'static str), u64>;
 
-/// Listens to decisions; does nothing until it is asked to.
+/// Records decisions once `count` or `keep` is called.
 #[derive(Debug, Default)]
 pub struct DecisionLog {
     kept: Mutex<Kept>,
@@ -23,12 +22,12 @@ struct Kept {
 }
 
 impl DecisionLog {
-    /// From now on counts pairs of a workspace's stage and an input.
+    /// From now on counts the pairs of a workspace's stage and an input.
     pub fn count(&self) {
         self.lock().coverage.get_or_insert_default();
     }
 
-    /// The pairs so far.
+    /// The pairs counted so far.
     pub fn coverage(&self) -> Coverage {
         self.lock().coverage.clone().unwrap_or_default()
     }
@@ -38,7 +37,7 @@ impl DecisionLog {
         self.lock().inputs.get_or_insert_default();
     }
 
-    /// The inputs since this was last asked.
+    /// Removes and returns the inputs kept so far.
     pub fn take(&self) -> Vec<Input> {
         self.lock().inputs.as_mut().map(std::mem::take).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! An account with one queue and one job definition, a virtual clock, and `handle` in between.
+//! An account with one queue and one job definition, and a virtual clock. `handle` connects the two.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -25,33 +25,33 @@ use crate::standing::Standing;
 /// The deployment's bucket.
 pub const BUCKET: &str = "b";
 
-/// The queue that sweeps run in.
+/// The queue of all sweeps.
 pub const QUEUE: &str = "gpu-spot";
 
 static PERMISSIONS: LazyLock<Arc<Permissions>> = LazyLock::new(|| {
     Arc::new(Permissions::of_template(CONTROL_PLANE).expect("the template is as its reader knows it"))
 });
 
-/// Everything that a test needs, on a clock of its own.
+/// The account, the store and the permissions of one test, with its own virtual clock.
 #[derive(Debug)]
 pub struct Harness {
     /// Stored state.
     pub store: MemoryStore,
     /// S3, Batch, the event bus.
     pub cloud: Cloud,
-    /// Calls on both.
+    /// Calls on the store and the cloud.
     pub calls: Arc<Calls>,
     /// What each function may do.
     pub permissions: Arc<Permissions>,
-    /// Now.
+    /// Current virtual time.
     pub now: Timestamp,
     settings: Settings,
 }
 
-/// What an account is like.
+/// Properties of the account.
 #[derive(Debug, Clone)]
 pub struct Account {
-    /// How long things take.
+    /// Durations of what AWS does.
     pub timings: Timings,
     /// Availability zones, each with a subnet.
     pub zones: Vec<String>,
@@ -61,11 +61,11 @@ pub struct Account {
     pub max_vcpus: u32,
     /// GiB of a trial's volume; 0 for none.
     pub workspace_gib: u32,
-    /// MiB/s at which a volume loads its snapshot, where the deployment asks for a rate.
+    /// MiB/s at which a volume loads its snapshot, if the deployment requests a rate.
     pub initialization_rate: Option<u32>,
-    /// Pause of a runner that waits for its volume.
+    /// Time between the claims of a runner that waits for its volume.
     pub poll: Duration,
-    /// Trials of a page.
+    /// Number of trials of a page.
     pub page_trials: u32,
 }
 
@@ -86,15 +86,15 @@ impl Default for Account {
 }
 
 impl Harness {
-    /// The default account, in which nothing has happened yet.
+    /// Creates the default account, without any sweep.
     pub fn new(seed: u64) -> Self {
         Self::with(seed, &Account::default())
     }
 
-    /// An account in which nothing has happened yet.
+    /// Creates an account without any sweep.
     ///
     /// # Panics
-    /// Where the emulator refuses the queue or the job definition.
+    /// If the emulator refuses the queue or the job definition.
     pub fn with(seed: u64, account: &Account) -> Self {
         let now = Timestamp::UNIX_EPOCH + Duration::from_secs(1_800_000_000);
         let mut world = World::new(WorldSettings {
@@ -126,7 +126,7 @@ impl Harness {
         Self { store, cloud, calls, permissions: Arc::clone(&PERMISSIONS), now, settings }
     }
 
-    /// What the functions are set to.
+    /// Settings of the functions.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
@@ -143,18 +143,18 @@ impl Harness {
         })
     }
 
-    /// Hands a raw event to `handle`.
+    /// Passes a raw event to `handle`.
     ///
     /// # Errors
-    /// What `handle` says.
+    /// Those of `handle`.
     ///
     /// # Panics
-    /// Where the event does not parse.
+    /// If the event cannot be parsed.
     pub async fn deliver(&self, raw: &Value) -> Result<Report, HandleError> {
         self.deliver_at(raw.clone(), 0).await
     }
 
-    /// The same, to a function whose clock is so far ahead of the world's, or behind it.
+    /// Passes a raw event to a function whose clock is ahead of the World's by this much; behind it if negative.
     pub(crate) async fn deliver_at(&self, raw: Value, skew_ms: i64) -> Result<Report, HandleError> {
         let event = event::parse(raw).expect("the event parses");
         self.cloud.world().advance(self.now);
@@ -164,7 +164,7 @@ impl Harness {
         handle(&self.store, &self.cloud.executor(&time), nouns, &self.settings, event, now).await
     }
 
-    /// The schedule's event.
+    /// The event of the schedule.
     pub fn reconcile(&self) -> Value {
         json!({
             "version": "0", "id": "tick", "detail-type": "Scheduled Event", "source": "aws.events",
@@ -173,15 +173,14 @@ impl Harness {
         })
     }
 
-    /// Lets time pass.
+    /// Advances the clock.
     pub fn pass(&mut self, time: Duration) {
         self.now += time;
         self.cloud.world().advance(self.now);
     }
 
-    /// Runs Batch until nothing is left to happen, each container for `seconds` of its attempt and
-    /// with the exit code that `run` says, and returns the events that were emitted. A negative
-    /// exit code is a reclaim of the instance instead.
+    /// Runs Batch until no work is left, and returns the emitted events. `run` gives each attempt's duration in seconds
+    /// and its exit code. A negative exit code stands for a reclaim of the instance.
     pub fn run_jobs(&mut self, run: impl Fn(&AttemptKey) -> (u64, i32)) -> Vec<Value> {
         let mut emitted = Vec::new();
         let mut exits: BTreeMap<(Timestamp, AttemptKey), (String, i32)> = BTreeMap::new();
@@ -208,7 +207,7 @@ impl Harness {
             while let Some(entry) = exits.first_entry().filter(|entry| entry.key().0 <= self.now) {
                 let ((_, attempt), (instance, exit_code)) = entry.remove_entry();
                 if exit_code < 0 {
-                    // An instance that another attempt's reclaim has already taken is gone: no error.
+                    // The instance may already be gone by another attempt's reclaim. This is no error.
                     let _ = world.reclaim(&instance, None, self.now);
                 } else {
                     world.job_exited(&attempt, exit_code, self.now);
@@ -218,7 +217,7 @@ impl Harness {
         emitted
     }
 
-    /// The events of our own since the last call, as far as a function has a rule for them.
+    /// Our own events since the last call that match the rule of a function.
     pub fn announced(&self) -> Vec<Value> {
         let event = |entry: EventEntry| {
             let detail: Value = serde_json::from_str(&entry.detail).expect("the detail is JSON");
@@ -232,10 +231,10 @@ impl Harness {
         events.filter(|event| self.permissions.function_of(event).is_some()).collect()
     }
 
-    /// Delivers those events.
+    /// Delivers our own events since the last call.
     ///
     /// # Errors
-    /// What `handle` says.
+    /// Those of `handle`.
     pub async fn deliver_announced(&self) -> Result<(), HandleError> {
         for event in self.announced() {
             self.deliver(&event).await?;
@@ -243,7 +242,7 @@ impl Harness {
         Ok(())
     }
 
-    /// Plants a defect.
+    /// Injects a bug.
     pub fn plant(&mut self, injected_bug: InjectedBug) {
         match injected_bug {
             InjectedBug::CommitBlindly => self.store.commit_blindly(),

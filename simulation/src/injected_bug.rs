@@ -1,17 +1,17 @@
-//! Defects, planted to see that the simulation finds them: one or more for each invariant.
+//! Injected bugs. They show that the simulation finds violations: one or more bugs for each invariant.
 
-/// A defect.
+/// An injected bug.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InjectedBug {
-    /// The source of a migration is deleted when its copy is made, as the published script does.
+    /// The source of a migration is deleted when the new volume is created, as the published script does.
     DeleteSourceEarly,
-    /// A copy is made from the oldest snapshot that is there.
+    /// A volume is created from the oldest snapshot of its trial.
     CopyOldSnapshot,
-    /// A runner that must wait for its workspace takes it all the same.
+    /// A runner mounts a workspace for which it must still wait.
     MountUnasked,
-    /// Batch is never looked up before a job is submitted again.
+    /// A job is submitted again without looking it up at Batch.
     OverlookJobs,
-    /// A record is written whatever has happened to it since it was read.
+    /// A record is written even if it has changed since it was read.
     CommitBlindly,
     /// Nothing is ever deleted.
     KeepEverything,
@@ -19,94 +19,94 @@ pub enum InjectedBug {
     StopSchedule,
     /// The function of EBS's events may not attach volumes.
     RevokeAttach,
-    /// A volume is looked at fifty times in a row.
+    /// A volume is described fifty times in a row.
     AskAgainAndAgain,
     /// A claim of the runner leaves no audit entry.
     SkipAudits,
     /// A runner that begins on an instance under notice leaves it at once.
     LeaveAtOnce,
-    /// Records forget which instance is under notice.
+    /// A record forgets the instances under notice.
     ForgetNotices,
-    /// What may not be deleted counts as deleted.
+    /// A denied deletion counts as done.
     ForgetDenied,
-    /// Every refusal counts as one that passes.
+    /// Every refusal counts as temporary.
     TakeAllForPassing,
-    /// Every refusal counts as one that lasts.
+    /// Every refusal counts as permanent.
     TakeAllForLasting,
-    /// A runner takes exit code 0 after a stop signal for the end of the training.
+    /// A runner takes exit code 0 after a stop signal for a complete training.
     TrustExitCode,
     /// A runner whose place is not known ends its trial.
     FailWithoutPlace,
-    /// Files are sealed that are not written out.
+    /// The seal takes files that are not written out.
     SealUnwritten,
-    /// A seal of a running command counts as one after its end: what is newer counts as torn.
+    /// A seal of a running command counts as one after its end, so newer checkpoints count as incomplete.
     SealAsLast,
-    /// Blocks that were never written go unnoticed.
+    /// Blocks that were never written are not detected.
     OverlookHoles,
-    /// Nothing is kept of sealed checkpoints.
+    /// The runner makes no kept copies of sealed checkpoints.
     KeepNothing,
-    /// A training that fails on its checkpoint ends its trial.
+    /// If a training fails on its checkpoint, its trial ends.
     NeverRollBack,
-    /// A runner trains on after the answer that its trial is stopped early.
+    /// A runner continues its training after the answer that its trial is stopped early.
     TrainOn,
     /// A record forgets that its trial is stopped early.
     ForgetStops,
-    /// The newest report of a rung counts, not the first.
+    /// The newest report of a rung counts instead of the first.
     ReplaceRungs,
-    /// A record forgets which parameters its trial was given.
+    /// A record forgets the parameters that were suggested for its trial.
     ForgetSuggestions,
-    /// Parameters are suggested without the other trials in view, and are not reserved.
+    /// Parameters are suggested without regard to the other trials, and are not reserved.
     OverlookPeers,
-    /// Trials are compared with the values of the others upside down.
+    /// Trials are compared with the inverted values of the others.
     CompareReversed,
     /// A training knows the secret of the runner that has its trial.
     LeakSecrets,
     /// A training knows the claim token of its sweep.
     LeakTokens,
-    /// A trial does not note the sweeps that go on from it.
+    /// A trial does not record the sweeps that go on from it.
     ForgetContinued,
-    /// A runner does not look whether its instance can train.
+    /// A runner does not check whether its instance can train.
     SkipInstanceCheck,
     /// An instance that cannot train is not drained.
     KeepUnfit,
-    /// A runner ends its trial with the code of a training that has failed because of its instance.
+    /// If a training fails because of its instance, the runner ends the trial with the training's exit code.
     BlameTrial,
-    /// A dead instance is not ended.
+    /// A dead instance is not terminated.
     KeepDead,
     /// A missing report counts as proof that an instance is dead.
     TrustSilence,
-    /// A runner mounts the disk to which the link of its volume leads.
+    /// A runner mounts the disk to which its volume's link points.
     TrustLink,
-    /// A runner takes the first GPUs of its instance, whatever its grant says.
+    /// A runner uses the first GPUs of its instance and ignores its grant.
     TakeFirstGpus,
-    /// The stop signal goes to the first process only, as Docker and ECS send it.
+    /// The stop signal goes only to the first process, as Docker and ECS send it.
     SignalFirst,
     /// The stop signal goes to every process of the command.
     SignalAll,
-    /// The id of a volume that was made is lost.
+    /// The id of a created volume is lost.
     LoseIds,
     /// Volumes and snapshots are not looked up by their operation.
     SkipLookUp,
-    /// A volume whose initialization rate EC2 refuses is not asked for again without it.
+    /// If EC2 refuses a volume's initialization rate, the volume is not requested again without it.
     KeepRate,
-    /// A volume is looked up by its trial instead of its operation, and the oldest one is taken.
+    /// A volume is looked up by its trial instead of its operation, and the oldest one is used.
     TakeOldest,
-    /// The last trial of several pages is not read.
+    /// The last trial of several pages is left out.
     DropPages,
     /// A runner unmounts its workspace before the last seal.
     SealAfterUnmount,
-    /// A runner gives its trial back before the last seal.
+    /// A runner releases its workspace before the last seal.
     ReleaseBeforeSeal,
     /// A runner that stops its command ignores a second request.
     IgnoreSecondStop,
-    /// A runner that is not answered asks on for ever.
+    /// A runner that gets no answer repeats its request forever.
     AskForever,
     /// A command gets its grace twice.
     CountGraceTwice,
 }
 
 impl InjectedBug {
-    /// All of them.
+    /// All injected bugs.
     pub const ALL: [Self; 50] = [
         Self::DeleteSourceEarly,
         Self::CopyOldSnapshot,
@@ -160,15 +160,15 @@ impl InjectedBug {
         Self::CountGraceTwice,
     ];
 
-    /// Names of the invariants of which it breaks one first.
+    /// The invariants of which this bug breaks one first.
     pub fn breaks(self) -> &'static [&'static str] {
         match self {
             Self::DeleteSourceEarly => &["what was sealed is held"],
-            // The oldest snapshot changes: asked again under the same token, EC2 refuses, and the volume has no owner.
+            // A repeated call names another snapshot under the same token. EC2 refuses it, and the volume has no owner.
             Self::CopyOldSnapshot => &["what was sealed is held", "progress is not lost", "nothing is left over"],
             Self::MountUnasked => &["at most one attempt holds a workspace"],
             Self::OverlookJobs => &["one file, one submission"],
-            // An older record has the only volume deleted, or takes back what has become of the trial.
+            // An older record causes the deletion of the only volume, or overwrites the trial's outcome.
             Self::CommitBlindly => &[
                 "nothing is left over",
                 "one file, one submission",
@@ -178,14 +178,15 @@ impl InjectedBug {
             Self::KeepEverything | Self::ForgetDenied => &["nothing is left over"],
             Self::StopSchedule => &["nothing stands still"],
             Self::RevokeAttach => &["each function does only what its role allows"],
-            // EC2 throttles so many calls, too.
+            // EC2 also throttles so many calls.
             Self::AskAgainAndAgain => &["calls are bounded", "nothing stands still"],
             Self::SkipAudits => &["audit entries tell the way"],
             Self::LeaveAtOnce => &["a reclaim costs a trial at most one attempt"],
             Self::TakeAllForPassing => &["a refusal that lasts costs a trial that has not trained"],
             Self::TakeAllForLasting | Self::FailWithoutPlace => &["every trial has succeeded"],
             Self::TrustExitCode => &["a trial that has succeeded has trained to its end"],
-            // The next attempt finds what was sealed to be torn, and may judge another checkpoint by that.
+            // The next attempt finds an incomplete checkpoint that was sealed, and may misjudge another one because of
+            // it.
             Self::SealUnwritten => &[
                 "what was sealed is held",
                 "progress is not lost",
@@ -194,15 +195,15 @@ impl InjectedBug {
             ],
             Self::KeepNothing => &["what was sealed is held", "progress is not lost", "every trial has succeeded"],
             Self::SealAsLast => &["no complete checkpoint is put aside"],
-            // A pointer of zeros, too: its training fails, and a checkpoint is put aside.
+            // A pointer of zeros also goes undetected: the training fails, and a checkpoint is quarantined.
             Self::OverlookHoles => {
                 &["a training goes on from what one save has written", "no complete checkpoint is put aside"]
             }
             Self::LeakSecrets => &["no forged request is taken"],
-            // A forged claim of a later attempt ends the trial.
+            // A forged claim for a later attempt ends the trial.
             Self::LeakTokens => &["no forged request is taken", "every trial has succeeded"],
             Self::ForgetContinued => &["a snapshot that an open sweep names outlives it"],
-            // On two bad instances the same trial fails on both.
+            // The same trial fails on two unfit instances.
             Self::SkipInstanceCheck => {
                 &["every trial has succeeded", "no trial fails because of its instance where others train"]
             }
@@ -214,13 +215,13 @@ impl InjectedBug {
             Self::SignalFirst | Self::SignalAll => &["a training saves at the stop signal"],
             Self::LoseIds => &["nothing stands still"],
             Self::SkipLookUp => &["nothing is left over"],
-            // A trial whose attempts are all used up fails; one of which an attempt still waits goes on.
+            // A trial fails once its attempts are used up. While an attempt still waits, the trial goes on.
             Self::KeepRate => &["every trial has succeeded", "nothing stands still"],
-            // The source of a copy, or a volume that is being deleted, counts as the new volume.
+            // The source of a migration, or a volume that is being deleted, counts as the new volume.
             Self::TakeOldest => &["what was sealed is held", "every trial has succeeded"],
             Self::DropPages => &["nothing stands still"],
             Self::SealAfterUnmount => &["every trial has succeeded", "progress is not lost", "what was sealed is held"],
-            // The snapshot that is kept lacks the last seal: the error begins with the trial.
+            // The kept snapshot lacks the last seal. The message begins with the trial's name.
             Self::ReleaseBeforeSeal => &["sim-", "progress is not lost"],
             Self::IgnoreSecondStop | Self::CountGraceTwice => &["a runner that knows of its end has closed"],
             Self::AskForever => &["a runner that is not answered ends"],
@@ -230,7 +231,7 @@ impl InjectedBug {
                 &["a decision at a rung is made once, and stays", "a trial that has succeeded has trained to its end"]
             }
             Self::OverlookPeers => &["no two trials are given the same parameters"],
-            // The cut that was decided by is not the one of the figures that are on record later.
+            // The threshold of the decision differs from that of the values on record later.
             Self::ReplaceRungs => {
                 &["a decision at a rung is made once, and stays", "no trial better than the cut is stopped"]
             }

@@ -1,4 +1,4 @@
-//! Invocations of functions, one at a time or side by side, from fault point to fault point.
+//! Invocations of functions, one at a time or concurrent. Each runs from fault point to fault point.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -11,45 +11,45 @@ use crate::calls::Call;
 use crate::harness::Harness;
 use crate::limits::{Used, exceeded};
 
-/// What goes wrong with one invocation. Fault points count from 0: each call has one before its effect and one after.
+/// Faults of one invocation. Fault points count from 0: each call has one before its effect and one after.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct InvocationFault {
-    /// The fault point at which it dies, as after `kill -9`.
+    /// The fault point at which the invocation is killed, as by `kill -9`.
     pub dies_at: Option<usize>,
-    /// The fault point at which a call fails: its answer is an error, whether or not it took effect.
+    /// The fault point at which a call fails. Its answer is an error, whether or not it had its effect.
     pub fails_at: Option<usize>,
-    /// How far its clock is ahead of the world's, in milliseconds; behind it where negative.
+    /// How far its clock is ahead of the World's, in milliseconds; negative if behind.
     pub skew_ms: i64,
-    /// The error code with which EventBridge takes none of its events, although it answers 200.
+    /// If EventBridge takes none of its events: the error code in an answer with status 200.
     pub entry_error: Option<&'static str>,
 }
 
-/// How an invocation went.
+/// Result of an invocation.
 #[derive(Debug, Default)]
 pub struct Invoked {
-    /// What it answered; none where it died.
+    /// Its answer; `None` if it was killed.
     pub answer: Option<Result<Report, HandleError>>,
-    /// Fault points that it passed.
+    /// Number of fault points that it passed.
     pub passed: usize,
     /// Its calls, in order.
     pub calls: Vec<Call>,
-    /// Units of the table that it used.
+    /// Units of the table that it has used.
     pub used: Used,
-    /// The limit for which Lambda has ended it.
+    /// The limit at which Lambda has ended it.
     pub exceeded: Option<String>,
 }
 
 type Handling<'a> = Pin<Box<dyn Future<Output = Result<Report, HandleError>> + 'a>>;
 
 struct Invocation<'a> {
-    /// None once it has ended.
+    /// `None` once it has ended.
     future: Option<Handling<'a>>,
     fault: InvocationFault,
     invoked: Invoked,
 }
 
 impl Invocation<'_> {
-    /// Goes on to its next fault point, its end, or its death.
+    /// Runs to the next fault point or the end, or is killed.
     fn go_on(&mut self, harness: &Harness) {
         let Some(future) = &mut self.future else { return };
         let passed = self.invoked.passed;
@@ -72,7 +72,7 @@ impl Invocation<'_> {
 }
 
 impl Harness {
-    /// Hands each event to an invocation of its own; `choose` says which of those that have not ended goes on next.
+    /// Passes each event to an invocation of its own. `choose` selects which unfinished invocation goes on next.
     pub fn invoke_all(
         &self,
         events: &[(Value, InvocationFault)],
@@ -97,12 +97,12 @@ impl Harness {
         invocations.into_iter().map(|one| one.invoked).collect()
     }
 
-    /// Hands one event to an invocation that nothing disturbs.
+    /// Passes one event to an invocation without faults.
     pub fn invoke(&self, event: &Value) -> Invoked {
         self.invoke_with(event, InvocationFault::default())
     }
 
-    /// Hands one event to an invocation.
+    /// Passes one event to an invocation with this fault.
     pub fn invoke_with(&self, event: &Value, fault: InvocationFault) -> Invoked {
         self.invoke_all(&[(event.clone(), fault)], |_| 0).pop().unwrap_or_default()
     }

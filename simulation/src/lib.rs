@@ -1,5 +1,5 @@
-//! The library's `handle` over memory, on a virtual clock: a store that commits like DynamoDB, a cloud made of the
-//! emulator's World and a map of objects, simulated runners, and whatever AWS may do to them. One seed, one run.
+//! The library's `handle` over memory, on a virtual clock. The store commits like DynamoDB; the cloud is the emulator's
+//! World and a map of objects. Runners and AWS's faults are simulated. One seed gives one run.
 
 pub mod calls;
 pub mod cloud;

@@ -1,20 +1,20 @@
-//! What AWS bounds and the World does not: an item, the units of a partition, and a function's time and answer
-//! (fact 65). A function's memory is in the template; `tests/tests/scale` measures what is used of it.
+//! Limits of AWS that the World does not have: an item's size, a partition's units, and a function's time and answer
+//! (fact 65). A function's memory is in the template; `tests/tests/scale` measures how much of it is used.
 
 use std::collections::BTreeMap;
 use std::task::Poll;
 
 use spotsweep_control_plane::handle::{HandleError, Report};
 
-/// Bytes of an item.
+/// Most bytes of an item.
 pub const ITEM_BYTES: usize = 400 << 10;
-/// Units that one partition key gives in a second.
+/// Read units of one partition key per second.
 pub const READ_UNITS: f64 = 3_000.0;
-/// See [`READ_UNITS`].
+/// Write units of one partition key per second.
 pub const WRITE_UNITS: f64 = 1_000.0;
-/// Seconds of an invocation: `Timeout` in the template.
+/// Most seconds of an invocation: `Timeout` in the template.
 pub const SECONDS: f64 = 60.0;
-/// Bytes of an answer.
+/// Most bytes of an answer.
 pub const ANSWER_BYTES: usize = 6 << 20;
 
 /// Units that an invocation has used of one partition.
@@ -31,19 +31,19 @@ pub struct Units {
 pub struct Used(BTreeMap<String, Units>);
 
 impl Used {
-    /// Some more.
+    /// Adds units of a partition.
     pub(crate) fn add(&mut self, partition: &str, units: Units) {
         match self.0.get_mut(partition) {
             Some(of) => {
                 of.read += units.read;
                 of.written += units.written;
             }
-            // Only the first time: tests count the allocations of what runs on this.
+            // The name is copied only the first time, because tests count the allocations of this code.
             None => drop(self.0.insert(partition.to_owned(), units)),
         }
     }
 
-    /// All that was used since it was last taken, added to this.
+    /// Moves all units of `newer` into this.
     pub(crate) fn take(&mut self, newer: &mut Self) {
         for (partition, units) in std::mem::take(&mut newer.0) {
             self.add(&partition, units);
@@ -55,14 +55,14 @@ impl Used {
         self.0.values().map(|units| units.read).sum()
     }
 
-    /// The seconds in which the table gives so many units: what is beyond its rate waits for the next second.
+    /// Seconds that the table needs for these units at its rate. Units beyond the rate wait for the next second.
     pub fn seconds(&self) -> f64 {
         let of = |units: &Units| (units.read / READ_UNITS).max(units.written / WRITE_UNITS);
         self.0.values().map(of).fold(0.0, f64::max)
     }
 }
 
-/// The limit that an invocation has exceeded so far: Lambda ends it then.
+/// The limit that an invocation has exceeded so far, at which Lambda ends it.
 pub(crate) fn exceeded(used: &Used, so_far: &Poll<Result<Report, HandleError>>) -> Option<String> {
     let seconds = used.seconds();
     if seconds > SECONDS {

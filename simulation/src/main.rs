@@ -1,4 +1,4 @@
-//! `simulate`: many seeds, each an interrupted sweep with a mixture of trouble of its own.
+//! `simulate` runs many seeds, each an interrupted sweep with its own mixture of faults.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
@@ -35,14 +35,14 @@ struct Arguments {
     coverage: bool,
 }
 
-/// Half of a run is making and dropping JSON.
+/// Half of a run is making and dropping JSON, so this allocator makes it faster.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-/// Failing seeds that are shrunk and printed as a scenario; the rest are only named.
+/// Number of failing seeds that are shrunk and printed as a scenario; the others are only named.
 const MOST_SHRUNK: u64 = 3;
 
-/// What all threads have done.
+/// Totals of all threads.
 #[derive(Default)]
 struct Totals {
     most_calls: Mutex<BTreeMap<String, usize>>,

@@ -1,5 +1,5 @@
-//! Stored state in memory, with the table's semantics: a commit succeeds only on the version that
-//! was loaded, and brings its audit entry with it.
+//! Stored state in memory, with the table's semantics. A commit succeeds only on the version that was loaded, and adds
+//! its audit entry.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -30,7 +30,7 @@ use crate::{nouns, table};
 /// The table.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
-    /// What was decided, where somebody listens.
+    /// Records decisions, if it is switched on.
     pub decision_log: DecisionLog,
     rows: Mutex<Rows>,
     is_blind: AtomicBool,
@@ -44,14 +44,14 @@ struct Rows {
     sweeps: BTreeMap<SweepId, Versioned<Sweep>>,
     trials: BTreeMap<(SweepId, u32), Versioned<Trial>>,
     references: BTreeMap<String, Vec<TrialRef>>,
-    /// By trial: what others need of it, and of which version of its record.
+    /// By trial: the version of its record, and what other trials read of it.
     peers: BTreeMap<(SweepId, u32), (u64, Peer)>,
-    /// By key: who has it, and until when.
+    /// By key: the trial that has reserved it, and until when.
     reserved: BTreeMap<(SweepId, String), (u32, Timestamp)>,
     audits: BTreeMap<Of, Vec<Audit>>,
-    /// Changes of figures alone, which leave no audit entry.
+    /// Number of changes of figures alone, which have no audit entry.
     unaudited: BTreeMap<Of, u64>,
-    /// What was written since the audits were last checked.
+    /// Records that were written since the last check of the audit entries.
     unchecked: BTreeSet<Of>,
 }
 
@@ -59,12 +59,12 @@ struct Rows {
 type Of = (SweepId, Option<u32>);
 
 impl MemoryStore {
-    /// An empty table; calls on it are recorded.
+    /// Creates an empty table that records the calls on it.
     pub fn new(calls: Arc<Calls>) -> Self {
         Self { calls, ..Self::default() }
     }
 
-    /// The table as it is after these inputs, each decided at its time.
+    /// The table after these inputs, each decided at its time.
     pub fn replayed<'a>(inputs: impl IntoIterator<Item = &'a (Timestamp, Input)>, settings: &Settings) -> Self {
         let store = Self::default();
         let mut rows = store.lock();
@@ -72,7 +72,7 @@ impl MemoryStore {
             let Some(subject) = input.about().subject else { continue };
             let view = rows.view(&subject, *now);
             if let Some(change) = decide(nouns::ALL, &view, input, settings, *now).change {
-                // Without a version to hold it against, a commit succeeds.
+                // Without a version to compare, a commit succeeds.
                 let _ = rows.commit(None, &change, None);
                 if let Some((trial, peer, version)) = view.peer_of(&change) {
                     rows.put_peer(trial, peer, version);
@@ -83,12 +83,12 @@ impl MemoryStore {
         store
     }
 
-    /// Plants a defect: commits succeed whatever has changed since the record was loaded.
+    /// Injects a bug: commits succeed even if the record has changed since it was loaded.
     pub(crate) fn commit_blindly(&self) {
         self.is_blind.store(true, Ordering::Relaxed);
     }
 
-    /// Plants a defect in the records of trials, or in what is read of them.
+    /// Injects a bug into the records of trials, or into what is read of them.
     pub(crate) fn inject(&self, bug: InjectedBug) {
         *self.injected.lock().unwrap_or_else(PoisonError::into_inner) = Some(bug);
     }
@@ -107,29 +107,29 @@ impl MemoryStore {
         }
     }
 
-    /// Plants a defect: this event leaves no audit entry.
+    /// Injects a bug: this event leaves no audit entry.
     pub(crate) fn skip_audits_of(&self, event: &'static str) {
         *self.unaudited.lock().unwrap_or_else(PoisonError::into_inner) = Some(event);
     }
 
-    /// Everything that counts of the stored state: versions, due times and audit entries do not.
+    /// The stored sweeps and trials, without versions, due times and audit entries.
     pub fn state(&self) -> (Vec<Sweep>, Vec<Trial>) {
         let rows = self.lock();
         let sweeps = rows.sweeps.values().map(|held| held.record.clone()).collect();
         (sweeps, rows.trials.values().map(|held| held.record.clone()).collect())
     }
 
-    /// Looks at every sweep, in order.
+    /// Calls `look` for every sweep, in order.
     pub fn each_sweep(&self, mut look: impl FnMut(&Sweep)) {
         self.lock().sweeps.values().for_each(|held| look(&held.record));
     }
 
-    /// Looks at every trial, in order.
+    /// Calls `look` for every trial, in order.
     pub fn each_trial(&self, mut look: impl FnMut(&Trial)) {
         self.lock().trials.values().for_each(|held| look(&held.record));
     }
 
-    /// Whether a sweep has come to this stage.
+    /// Whether any sweep is in this stage.
     pub fn has_sweep_in(&self, stage: &Stage) -> bool {
         self.lock().sweeps.values().any(|held| held.record.stage == *stage)
     }
@@ -139,11 +139,11 @@ impl MemoryStore {
         self.lock().audits.values().map(Vec::len).sum()
     }
 
-    /// Whether the audit entries tell the way to what is stored: one for each version but those of figures alone, the
-    /// last of them where the record stands.
+    /// Checks that the audit entries agree with the records. Each version has one, except for changes of figures alone,
+    /// and the last one has the record's state.
     ///
     /// # Errors
-    /// The record whose rows do not.
+    /// The record that does not agree with its audit entries.
     pub fn check_audits(&self) -> Result<(), String> {
         let mut rows = self.lock();
         while let Some(of) = rows.unchecked.pop_first() {
@@ -166,7 +166,7 @@ impl MemoryStore {
     }
 }
 
-/// What a planted defect makes of a record that is about to be written.
+/// Changes a record that is about to be written, according to the bug.
 fn inject(bug: InjectedBug, before: Option<&Trial>, trial: &mut Trial) {
     let (newest, is_over) = (trial.attempts.keys().next_back().copied().unwrap_or(0), trial.is_over());
     if let (InjectedBug::ForgetNotices, Some(workspace)) = (bug, &mut trial.workspace) {
@@ -190,7 +190,7 @@ fn inject(bug: InjectedBug, before: Option<&Trial>, trial: &mut Trial) {
     }
 }
 
-/// The values at a trial's rungs, upside down: simulated ones are between 0 and 1.
+/// Inverts the values at a trial's rungs. Simulated values are between 0 and 1.
 fn reversed(mut peer: Peer) -> Peer {
     for rung in peer.rungs.values_mut() {
         *rung = Rung { value: 1.0 - rung.value, best: 1.0 - rung.best, mean: 1.0 - rung.mean };
@@ -252,7 +252,7 @@ impl Rows {
         sweeps.map(|held| Overdue::Sweep(held.record.id.clone())).chain(trials.map(Overdue::Trial)).collect()
     }
 
-    /// Leads from an instance, volume or snapshot to a trial.
+    /// Stores a pointer from an instance, volume or snapshot to a trial.
     fn point(&mut self, resource: &str, record: &Record) {
         let Record::Trial(trial) = record else { return };
         let trials = self.references.entry(resource.to_owned()).or_default();
@@ -283,7 +283,7 @@ impl Rows {
     }
 }
 
-/// The partition that a subject is read from.
+/// The partition in which a subject is stored.
 fn partition(subject: &Subject) -> &str {
     match subject {
         Subject::Sweep(id) | Subject::Trial(id, _) | Subject::Comparison(id, _) | Subject::Settlement(id, _) => {
@@ -298,7 +298,7 @@ fn failed(error: Unanswered) -> CommitError {
     CommitError::Failed(error.into())
 }
 
-/// Puts a row; where `held` is given, only onto that version.
+/// Puts a row; if `held` is given, only over that version.
 fn put<K: Ord, T>(
     rows: &mut BTreeMap<K, Versioned<T>>,
     key: K,
@@ -342,7 +342,7 @@ impl Store for MemoryStore {
             let reserve = || self.lock().reserve(change.record.sweep(), reservation, audit.at);
             self.calls.call("PutItem", reserve).await.map_err(failed)??;
         }
-        // As in the table: pointers first, then the record with its audit entry.
+        // The order of the table: first the pointers, then the record with its audit entry.
         for resource in view.new_references(change) {
             let point = || self.lock().point(resource, &change.record);
             self.calls.call("PutItem", point).await.map_err(failed)?;
@@ -352,7 +352,7 @@ impl Store for MemoryStore {
             let kept = trial.workspace.as_ref().and_then(Workspace::kept).map(|kept| kept.until);
             inject(bug, view.trial.as_ref().map(|held| &held.record), trial);
             let forgotten = trial.workspace.as_ref().and_then(Workspace::kept).map(|kept| kept.until);
-            // Looked after when the time of what is kept has passed, as far as the record says.
+            // According to the record, this is due when the workspace is no longer kept.
             change.due = if forgotten == kept { change.due } else { forgotten };
         }
         let bytes = table::bytes(&change.record);

@@ -1,15 +1,15 @@
-//! The nouns that the functions are built with, as each main.rs names them.
+//! The nouns with which the functions are built, as their main.rs files name them.
 
 use spotsweep_control_plane::decide::{
     BatchJobState, EbsState, Noun, Reconcile, SpotInterruption, SweepSettled, SweepUpload, TrialClaim,
 };
 use spotsweep_control_plane::event::Event;
 
-/// Those of all functions.
+/// The nouns of all functions.
 pub const ALL: &[&dyn Noun] =
     &[&SweepUpload, &BatchJobState, &SpotInterruption, &EbsState, &TrialClaim, &SweepSettled, &Reconcile];
 
-/// Those of the function that an event reaches.
+/// The nouns of the function that receives an event.
 pub fn of(event: &Event) -> &'static [&'static dyn Noun] {
     match event {
         Event::SweepUploaded(_) | Event::SweepKeeping(_) => &[&SweepUpload],

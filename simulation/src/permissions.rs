@@ -1,4 +1,4 @@
-//! What each function may do, read from the template that deploys it, and which events its rule hands to it.
+//! Reads from the deployed template which permissions each function has, and which events its rule passes to it.
 
 mod yaml;
 
@@ -11,21 +11,21 @@ use crate::calls::Call;
 /// The template that is deployed.
 pub const CONTROL_PLANE: &str = include_str!("../../infra/control-plane.yaml");
 
-/// A deployed function.
+/// Properties of a deployed function.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Function {
     /// MB of memory.
     pub memory: u64,
-    /// `(source, detail type)` of the events that its rule hands to it.
+    /// `(source, detail type)` of the events that its rule passes to it.
     pub events: BTreeSet<(String, String)>,
-    /// What its role allows: by action, such as `s3:GetObject`, the resources as the template writes them.
+    /// Permissions of its role: by action, such as `s3:GetObject`, the resources as written in the template.
     pub permissions: BTreeMap<String, BTreeSet<String>>,
 }
 
 /// All functions of a template, by name without prefix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Permissions {
-    /// The functions.
+    /// The functions by name.
     pub functions: BTreeMap<String, Function>,
 }
 
@@ -33,7 +33,7 @@ impl Permissions {
     /// Reads a template.
     ///
     /// # Errors
-    /// What is not as the template of the control plane is written.
+    /// What differs from the form of the control plane's template.
     pub fn of_template(text: &str) -> Result<Self, String> {
         let template = yaml::read(text)?;
         let resources = template["Resources"].as_object().ok_or("no Resources")?;
@@ -53,7 +53,7 @@ impl Permissions {
         Ok(Self { functions })
     }
 
-    /// The function that an event reaches; a runner's request reaches the one without a rule.
+    /// The function that receives an event. A runner's request goes to the function without a rule.
     pub fn function_of(&self, event: &Value) -> Option<&str> {
         let (source, kind) = (event["source"].as_str(), event["detail-type"].as_str());
         let is_for = |function: &Function| match source.zip(kind) {
@@ -63,14 +63,14 @@ impl Permissions {
         self.functions.iter().find(|(_, function)| is_for(function)).map(|(name, _)| name.as_str())
     }
 
-    /// Takes an action from a function.
+    /// Removes an action from a function's permissions.
     pub(crate) fn revoke(&mut self, function: &str, action: &str) {
         if let Some(function) = self.functions.get_mut(function) {
             function.permissions.remove(action);
         }
     }
 
-    /// The first permission that a function lacks for a call.
+    /// The first permission for a call that a function lacks.
     pub fn lacks(&self, function: &str, call: &Call) -> Option<String> {
         let held = self.functions.get(function)?;
         let needed = needed(call.action);
@@ -86,7 +86,7 @@ impl Permissions {
     }
 }
 
-/// What IAM wants for a call. Tags given at creation are a permission of their own
+/// The permissions that IAM requires for a call. Tags at creation need a permission of their own
 /// (<https://docs.aws.amazon.com/ebs/latest/userguide/supported-iam-actions-tagging.html>).
 pub fn needed(action: &str) -> &'static [&'static str] {
     match action {
@@ -100,7 +100,7 @@ pub fn needed(action: &str) -> &'static [&'static str] {
         "DescribeJobs" => &["batch:DescribeJobs"],
         "ListJobs" => &["batch:ListJobs"],
         "SubmitJob" => &["batch:SubmitJob", "batch:TagResource"],
-        // The calls of several jobs have no actions of their own (their pages in the API reference).
+        // Calls for several jobs have no actions of their own, according to the API reference.
         "TerminateJobs" => &["batch:TerminateJob"],
         "CancelJobs" => &["batch:CancelJob"],
         "AssumeRole" => &["sts:AssumeRole", "sts:TagSession"],
@@ -126,7 +126,7 @@ pub fn needed(action: &str) -> &'static [&'static str] {
     }
 }
 
-/// Whether a resource of the template covers an S3 key or an index, where the call names one.
+/// Whether a resource of the template covers the call's S3 key or index, if it has one.
 fn covers(resource: &str, on: Option<&str>) -> bool {
     let inner = resource.strip_prefix("${Bucket.Arn}/").or_else(|| resource.strip_prefix("${Table.Arn}/"));
     match (inner, on) {
@@ -136,7 +136,7 @@ fn covers(resource: &str, on: Option<&str>) -> bool {
     }
 }
 
-/// IAM's `*`: any text, slashes too.
+/// Matches IAM's `*`: any text, including slashes.
 fn is_like(pattern: &str, text: &str) -> bool {
     let Some((before, after)) = pattern.split_once('*') else { return pattern == text };
     let Some(rest) = text.strip_prefix(before) else { return false };
@@ -149,13 +149,13 @@ fn of_role(template: &Value, role: &str) -> Result<BTreeMap<String, BTreeSet<Str
         let policy = &template["Resources"][name.as_str()]["Properties"]["PolicyDocument"];
         if policy.is_null() { Err(format!("{role}: no policy {name} here")) } else { Ok(policy) }
     });
-    // Policies that name their roles themselves.
+    // Managed policies that name the roles to which they are attached.
     let naming = template["Resources"].as_object().into_iter().flat_map(|resources| resources.values());
     let naming = naming.filter(|found| found["Type"] == "AWS::IAM::ManagedPolicy");
     let naming =
         naming.map(|found| &found["Properties"]).filter(|found| list(&found["Roles"]).iter().any(|of| of == role));
     let naming = naming.map(|found| Ok(&found["PolicyDocument"]));
-    // A policy under a condition, which is a list here, is for what a deployment may add, such as traces.
+    // A policy under a condition, which is a list here, is for optional parts of a deployment, such as traces.
     let own = properties["Policies"].as_array().into_iter().flatten().map(|policy| Ok(&policy["PolicyDocument"]));
     let mut permissions = BTreeMap::<String, BTreeSet<String>>::new();
     for document in managed.chain(naming).chain(own) {
@@ -185,7 +185,7 @@ fn events(events: &Value) -> BTreeSet<(String, String)> {
     kinds
 }
 
-/// A number: the template's reader leaves it as text.
+/// Parses a number, which the template's reader leaves as text.
 fn number(value: &Value) -> Option<u64> {
     value.as_str()?.parse().ok()
 }

@@ -1,6 +1,6 @@
-//! Scenarios: what a trial's workspace does, step by step. `given` makes the trial, each `when` is an event or a
-//! `wait`, and the `then` lines under it are all that follows: the new stage, a note for people, the commands, the
-//! reply. They are played through `decide`, and written from what a trial lived through in a simulated run.
+//! Scenarios: what happens to a trial's workspace, step by step. `given` makes the trial, and each `when` is an event
+//! or a `wait`. The `then` lines under it are everything that follows: the new stage, a note for people, the commands,
+//! the reply. Scenarios are played through `decide`. They are also written from a trial's inputs in a simulated run.
 
 mod runner;
 mod timeline;
@@ -9,10 +9,11 @@ mod words;
 use runner::ScenarioRunner;
 pub use timeline::Timeline;
 
-/// The scenario without the steps that lead to nothing: what is done to volumes and snapshots, and in which stage, stays.
+/// The scenario without the steps that have no effect. What is done to volumes and snapshots, and in which stage,
+/// stays.
 ///
 /// # Errors
-/// As [`play`].
+/// Those of [`play`].
 pub fn trim(text: &str) -> Result<String, String> {
     let mut steps: Vec<&str> = text.lines().filter(|line| !line.starts_with("then")).collect();
     let essence = essence(&play(text)?);
@@ -29,7 +30,7 @@ pub fn trim(text: &str) -> Result<String, String> {
     play(&steps.join("\n"))
 }
 
-/// What counts of what follows: not that something was looked at, or ignored, or is still waited for.
+/// The `then` lines that matter: without look-ups, ignored events and replies to wait.
 fn essence(played: &str) -> Vec<String> {
     let is_idle = |what: &str| {
         ["ignore", "reply waiting", "command describe", "command find", "command await", "command locate"]
@@ -40,10 +41,10 @@ fn essence(played: &str) -> Vec<String> {
     follows.filter(|what| !is_idle(what)).map(str::to_owned).collect()
 }
 
-/// The scenario with the `then` lines that really follow.
+/// The scenario with the `then` lines that `decide` gives.
 ///
 /// # Errors
-/// The line that can't be played, and why.
+/// The line that cannot be played, and why.
 pub fn play(text: &str) -> Result<String, String> {
     let mut played = String::new();
     let mut runner = None;

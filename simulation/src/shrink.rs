@@ -1,4 +1,4 @@
-//! From a seed that fails to the least that still fails, as a scenario.
+//! Shrinks a failing seed to the fewest faults that still fail, as a scenario.
 
 use std::collections::BTreeSet;
 
@@ -8,23 +8,23 @@ use crate::injected_bug::InjectedBug;
 use crate::run::{Habits, Mixture, OnSignal, Simulation, StartedBy};
 use crate::scenario::{Timeline, trim};
 
-/// Runs that shrinking may take: a bound, not a tuning.
+/// Most runs of one shrinking: a bound, not a tuning.
 const MOST_RUNS: usize = 2000;
 
-/// A failing run made small.
+/// A failing run after shrinking.
 #[derive(Debug)]
 pub struct Shrunk {
-    /// What is wrong in the small run.
+    /// The violation in the small run.
     pub problem: String,
-    /// Strokes of bad luck in the run as the seed has it.
+    /// Number of faults in the run of the seed.
     pub strokes: u64,
-    /// Strokes that are left.
+    /// Number of faults that are left.
     pub left: usize,
-    /// What the trial lived through, as a scenario.
+    /// The trial's inputs as a scenario.
     pub scenario: String,
 }
 
-/// Looks for the least trouble that breaks the same invariant. None where the seed does not fail.
+/// Looks for the fewest faults that break the same invariant. `None` if the seed does not fail.
 pub fn shrink(seed: u64, planted: Option<InjectedBug>) -> Option<Shrunk> {
     let mut search = Search { seed, planted, mixture: Mixture::of_seed(seed), invariant: String::new(), runs: 0 };
     let mut whole = search.prepared();
@@ -33,7 +33,7 @@ pub fn shrink(seed: u64, planted: Option<InjectedBug>) -> Option<Shrunk> {
     let strokes = whole.strokes();
     search.simplify();
     let mut again = search.prepared();
-    // Simpler surroundings have other strokes.
+    // A simpler mixture has other faults.
     let problem = again.run().err().unwrap_or(problem);
     let least = search.least((0..again.strokes()).collect());
     let mut small = search.prepared();
@@ -44,7 +44,7 @@ pub fn shrink(seed: u64, planted: Option<InjectedBug>) -> Option<Shrunk> {
     Some(Shrunk { problem, strokes, left: least.len(), scenario })
 }
 
-/// The part of a problem that names what is broken.
+/// The invariant that a problem names.
 fn invariant(problem: &str) -> &str {
     problem.split(':').next().unwrap_or(problem)
 }
@@ -71,7 +71,7 @@ impl Search {
         simulation.run().is_err_and(|problem| invariant(&problem) == self.invariant)
     }
 
-    /// Leaves out whole kinds of trouble, and makes the sweep smaller.
+    /// Leaves out whole kinds of faults, and makes the sweep smaller.
     fn simplify(&mut self) {
         let simpler: [fn(&mut Mixture); 31] = [
             |mixture| mixture.trials = 1,
@@ -115,7 +115,7 @@ impl Search {
         }
     }
 
-    /// Delta debugging: leaves out ever smaller groups of strokes for as long as the run still fails.
+    /// Delta debugging: leaves out ever smaller groups of faults for as long as the run still fails.
     fn least(&mut self, mut strokes: Vec<u64>) -> Vec<u64> {
         let mut group = strokes.len().div_ceil(2).max(1);
         while self.runs < MOST_RUNS {

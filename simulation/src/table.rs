@@ -1,4 +1,4 @@
-//! Bytes of what the table holds, and the units that they cost
+//! Bytes of the table's rows, and the units that they cost
 //! (<https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/read-write-operations.html>).
 
 use std::collections::BTreeMap;
@@ -20,8 +20,8 @@ const WRITE_BYTES: usize = 1024;
 const PEER_BYTES: usize = 100;
 const RUNG_BYTES: usize = 40;
 
-/// Bytes of a record: those of its JSON, which are about as many as DynamoDB counts. Its history fills the units that
-/// it has begun.
+/// Bytes of a record: the bytes of its JSON, which are about as many as DynamoDB counts. Its history fills the last
+/// unit.
 pub(crate) fn bytes(record: &Record) -> usize {
     match record {
         Record::Sweep(sweep) => of_sweep(sweep),
@@ -42,7 +42,7 @@ pub(crate) fn written(bytes: usize) -> Units {
     Units { written: bytes.div_ceil(WRITE_BYTES).max(1) as f64, read: 0.0 }
 }
 
-/// Units of what was loaded, each read strongly consistent but for the peers.
+/// Units of a load. All reads but those of peers are strongly consistent.
 pub(crate) fn read(subject: &Subject, view: &View) -> Units {
     let sweep = units(view.sweep.as_ref().map_or(0, |held| of_sweep(&held.record)));
     let trial = units(view.trial.as_ref().map_or(0, |held| of_trial(&held.record)));
@@ -52,13 +52,13 @@ pub(crate) fn read(subject: &Subject, view: &View) -> Units {
         Subject::Comparison(..) => sweep + trial + view.peers.as_ref().map_or(0.0, |peers| of_peers(peers).read),
         Subject::Settlement(..) => sweep + units(view.trials.iter().map(of_trial).sum()),
         Subject::Resource(_) => 1.0,
-        // Of the index, which has partitions of its own.
+        // The look-up reads the index, which has its own partitions.
         Subject::Overdue => 0.0,
     };
     Units { read, written: 0.0 }
 }
 
-/// Units of the rows of peers, which cost half.
+/// Units of the rows of peers, which cost half because their reads are eventually consistent.
 pub(crate) fn of_peers(peers: &BTreeMap<u32, Peer>) -> Units {
     let row =
         |peer: &Peer| PEER_BYTES + RUNG_BYTES * peer.rungs.len() + peer.parameters.as_ref().map_or(0, String::len);
@@ -71,7 +71,7 @@ fn units(bytes: usize) -> f64 {
 
 fn json_bytes(record: &impl Serialize) -> usize {
     let mut counted = Counted(0);
-    // Nothing that is counted can fail to be written.
+    // Writing to a counter never fails.
     let _ = serde_json::to_writer(&mut counted, record);
     counted.0
 }

@@ -1,4 +1,4 @@
-//! Batch's calls on the World: fields of requests and answers.
+//! Batch's calls on the World: translates requests and answers.
 
 use std::collections::BTreeMap;
 
@@ -121,7 +121,7 @@ fn submission(wanted: SubmitJob) -> Value {
     })
 }
 
-/// A job's retry strategy, as SubmitJob takes it.
+/// A job's retry strategy in the form that `SubmitJob` takes.
 pub fn retry_strategy(attempts: u8, rules: &[RetryRule]) -> Value {
     let rules = rules.iter().map(|rule| {
         let on = match rule.on {

@@ -1,4 +1,4 @@
-//! AWS as the clients of one invocation reach it: calls on the World.
+//! AWS's clients of one invocation: they make calls on the World.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use spotsweep_world::{ApiError, Failure, Service, World};
 
 use super::Cloud;
 
-/// The SDK's usual tries of one call.
+/// The SDK's default number of tries of one call.
 const TRIES: u32 = 3;
 
 /// The clients of one invocation.
@@ -26,7 +26,7 @@ impl<'a, W: Wait> Client<'a, W> {
         Self { cloud, time }
     }
 
-    /// One call on EC2.
+    /// Makes a call on EC2.
     pub(super) async fn ec2<T>(
         &self,
         action: &'static str,
@@ -35,7 +35,7 @@ impl<'a, W: Wait> Client<'a, W> {
         self.call(Service::Ec2, action, effect).await
     }
 
-    /// One call. Where it is throttled it is made again, as the SDK does.
+    /// Makes a call, and repeats it if it is throttled, as the SDK does.
     pub(super) async fn call<T>(
         &self,
         service: Service,
@@ -43,7 +43,7 @@ impl<'a, W: Wait> Client<'a, W> {
         mut effect: impl FnMut(&mut World) -> Result<T, ApiError>,
     ) -> Result<T, CallError> {
         let tries = if service == Service::Ec2 { EC2_TRIES } else { TRIES };
-        // The SDK waits 1, 2, 4, 8 s, each times a random share, of which this is the mean.
+        // The SDK waits 1, 2, 4, 8 s, each times a random factor. This is the mean of each wait.
         for pause in (0..tries - 1).map(|tried| Duration::from_millis(500 << tried)) {
             match self.once(service, action, &mut effect).await {
                 Err(CallError::Throttled { .. }) if self.time.wait(pause).await => {}
@@ -53,7 +53,7 @@ impl<'a, W: Wait> Client<'a, W> {
         self.once(service, action, effect).await
     }
 
-    /// One call on a service that the World does not have, on something that permissions name.
+    /// Makes a call on a service that the World does not have, with the S3 key or index that permissions name.
     pub(super) async fn on<T>(
         &self,
         action: &'static str,
@@ -64,7 +64,7 @@ impl<'a, W: Wait> Client<'a, W> {
         answer.await.map_err(|error| CallError::unclear(error.to_string()))
     }
 
-    /// One try of a call, with a fault point before its effect and one after it.
+    /// Makes one try of a call, with a fault point before its effect and one after it.
     pub(super) async fn once<T>(
         &self,
         service: Service,
@@ -90,17 +90,17 @@ impl<'a, W: Wait> Client<'a, W> {
     }
 }
 
-/// A request as the World takes it.
+/// Parses a request into the World's type.
 pub(super) fn request<T: DeserializeOwned>(request: Value) -> Result<T, CallError> {
     serde_json::from_value(request).map_err(|error| CallError::Unclear(error.into()))
 }
 
-/// A member of an answer.
+/// Parses a member of an answer.
 pub(super) fn answer<'a, T: Deserialize<'a>>(member: &'a Value) -> Result<T, CallError> {
     T::deserialize(member).map_err(|error| CallError::Unclear(error.into()))
 }
 
-/// A text member of an answer; empty where it has none.
+/// A text member of an answer; empty if it is missing.
 pub(super) fn text(answer: &Value, member: &str) -> String {
     answer[member].as_str().unwrap_or_default().to_owned()
 }

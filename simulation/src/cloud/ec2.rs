@@ -1,4 +1,4 @@
-//! EC2's calls on the World: fields of requests and answers.
+//! EC2's calls on the World: translates requests and answers.
 
 use spotsweep_control_plane::calls::{
     self, AttachVolume, Attachment, CallError, CreateSnapshot, CreateVolume, DescribeSnapshots, DescribeSpotPrices,
@@ -8,10 +8,10 @@ use spotsweep_world::{Filter, Selection, Service, ebs};
 
 use super::client::Client;
 
-/// The smallest page that EC2 gives.
+/// EC2's smallest page.
 const SMALLEST_PAGE: usize = 5;
 
-/// Half of the ids that a sweep is looked up by at a time.
+/// Half as many as the ids with which a sweep is looked up at a time.
 const SNAPSHOTS_PAGE: usize = 100;
 
 impl<W: Wait> Ec2 for Client<'_, W> {
@@ -102,7 +102,7 @@ impl<W: Wait> Ec2 for Client<'_, W> {
     }
 }
 
-/// What a call selects, in pages of so many: a list of ids has no pages.
+/// The selection of a call, with this page size. A list of ids has no pages.
 fn selection((ids, filters): (Vec<String>, Vec<calls::Filter>), page: usize, next_token: Option<String>) -> Selection {
     let filters = filters.into_iter().map(|filter| Filter { name: filter.name, values: filter.values }).collect();
     let max_results = ids.is_empty().then_some(page);

@@ -1,4 +1,4 @@
-//! ECS's calls on the World: fields of requests and answers.
+//! ECS's calls on the World: translates requests and answers.
 
 use serde::Deserialize;
 use serde_json::{Value, json};

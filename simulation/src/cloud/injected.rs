@@ -1,4 +1,4 @@
-//! What an injected bug does to the calls of commands, and to what comes of them.
+//! Changes that an injected bug makes to the calls of commands and to their outcomes.
 
 use spotsweep_control_plane::calls::{
     AttachVolume, Attachment, Batch, CallError, ContainerInstance, CreateSnapshot, CreateVolume,
@@ -30,12 +30,12 @@ impl<C> WithBug<'_, C> {
         self.cloud.injected_bug() == Some(bug)
     }
 
-    /// Bugs of a volume's creation from a snapshot.
+    /// Applies the bugs of the creation of a volume from a snapshot.
     fn change_copy(&self, from: &mut String, tags: &[Tag]) {
         let mut world = self.cloud.world();
         if self.has(InjectedBug::DeleteSourceEarly) {
             let source = world.snapshot_of(from).map(|snapshot| snapshot.volume.clone()).unwrap_or_default();
-            // Already gone where the call is repeated.
+            // If the call is repeated, the volume is already deleted.
             let _ = world.delete_volume(&source);
         }
         if self.has(InjectedBug::CopyOldSnapshot) {
@@ -49,7 +49,7 @@ impl<C> WithBug<'_, C> {
         }
     }
 
-    /// What becomes of a deletion's answer.
+    /// Turns a denied deletion into a success if the bug says so.
     fn deleted(&self, answer: Result<(), CallError>) -> Result<(), CallError> {
         match answer {
             Err(error) if self.has(InjectedBug::ForgetDenied) && error.refusal().is_some_and(is_denied) => Ok(()),
@@ -59,10 +59,10 @@ impl<C> WithBug<'_, C> {
 }
 
 impl<C: Ec2> WithBug<'_, C> {
-    /// The oldest volume of the trial whose operation is looked up, also one that is being deleted.
+    /// The oldest volume of the trial whose operation is looked up, even if the volume is being deleted.
     async fn oldest_of_trial(&self, mut wanted: DescribeVolumes) -> Result<Page<Volume>, CallError> {
         for filter in &mut wanted.filters {
-            // The operation's name begins with its trial's.
+            // The name of an operation begins with the name of its trial.
             filter.values = filter
                 .values
                 .iter()

@@ -1,4 +1,4 @@
-//! S3's multipart uploads: what it refuses, and what an upload leaves behind that is never completed.
+//! S3's multipart uploads: S3's refusals, and what an upload leaves behind if it is never completed.
 //!
 //! Codes and their statuses: <https://docs.aws.amazon.com/AmazonS3/latest/API/API_CompleteMultipartUpload.html> and
 //! <https://docs.aws.amazon.com/AmazonS3/latest/API/API_UploadPart.html>. Limits:
@@ -10,7 +10,7 @@ use std::ops::RangeInclusive;
 
 use spotsweep_control_plane::calls::{CallError, Part};
 
-/// Of each part but the last.
+/// Least size of each part but the last.
 const LEAST_BYTES: usize = 5 << 20;
 
 const PART_NUMBERS: RangeInclusive<i32> = 1..=10_000;
@@ -18,7 +18,7 @@ const PART_NUMBERS: RangeInclusive<i32> = 1..=10_000;
 /// The uploads of one account.
 #[derive(Debug, Default)]
 pub(super) struct Uploads {
-    /// Those that are neither completed nor aborted.
+    /// Uploads that are neither completed nor aborted.
     open: BTreeMap<String, Upload>,
     completed: BTreeSet<String>,
     begun: u64,
@@ -32,7 +32,7 @@ struct Upload {
 }
 
 impl Uploads {
-    /// The id of a new upload.
+    /// Begins an upload and returns its id.
     pub(super) fn begin(&mut self, key: &str) -> String {
         let id = format!("upload-{}", self.begun);
         self.begun += 1;
@@ -40,7 +40,7 @@ impl Uploads {
         id
     }
 
-    /// The ETag of a part. A part with the same number is replaced.
+    /// Stores a part and returns its ETag. A part with the same number is replaced.
     pub(super) fn put(&mut self, key: &str, id: &str, number: i32, body: Vec<u8>) -> Result<String, CallError> {
         if !PART_NUMBERS.contains(&number) {
             return Err(refused(400, "InvalidArgument"));
@@ -53,11 +53,11 @@ impl Uploads {
         Ok(etag)
     }
 
-    /// The object of these parts; none where an earlier call has made it.
+    /// Joins these parts to an object; `None` if an earlier call has joined them.
     ///
     /// S3 answers a repeated call like the first one (<https://github.com/adobe/S3Mock/issues/2586> and
-    /// <https://github.com/minio/minio/issues/13318> have tried that), and by its documents it may also answer
-    /// `NoSuchUpload`, as the upload has been completed. Here every second upload does.
+    /// <https://github.com/minio/minio/issues/13318> have tried that). Its documentation also permits `NoSuchUpload`,
+    /// as the upload has been completed. Here every second upload answers that.
     pub(super) fn complete(&mut self, key: &str, id: &str, parts: &[Part]) -> Result<Option<Vec<u8>>, CallError> {
         let Some(upload) = self.open.get(id).filter(|upload| upload.key == key) else {
             return if self.completed.contains(id) { Ok(None) } else { Err(no_such_upload()) };

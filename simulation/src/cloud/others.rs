@@ -1,4 +1,4 @@
-//! Calls on services that the World does not have: EventBridge, SNS, the price list. And claim tokens.
+//! Calls on services that the World does not have: EventBridge, SNS, the price list. Also draws claim tokens.
 
 use std::io;
 
@@ -49,7 +49,7 @@ mod tests {
     use crate::harness::Harness;
     use crate::invocation::InvocationFault;
 
-    /// A rejection quotes what is wrong, however long that is.
+    /// A rejection quotes the invalid value, which may be longer than an event.
     #[test]
     fn a_rejection_fits_into_an_event() {
         let harness = Harness::new(1);
@@ -61,7 +61,7 @@ mod tests {
         assert_eq!(harness.cloud.take_announced().len(), 1);
     }
 
-    /// PutEvents answers 200 where it has taken nothing.
+    /// `PutEvents` answers 200 although it has not taken the entry.
     #[test]
     fn what_the_bus_does_not_take_is_sent_again() {
         let mut harness = Harness::new(1);

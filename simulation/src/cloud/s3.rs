@@ -48,7 +48,7 @@ impl<W: Wait> S3 for Client<'_, W> {
             || self.on("CompleteMultipartUpload", Some(&place.key), || self.cloud.join(&place.key, &upload, &parts));
         match once().await {
             Ok(answer) => answer,
-            // As the SDK does where no answer comes: only here a repeated call may get another one.
+            // The SDK repeats a call without an answer. Of S3's calls, only this one may then get a different answer.
             Err(_unanswered) => once().await?,
         }
     }
@@ -78,7 +78,7 @@ impl Cloud {
     }
 }
 
-/// The bytes of a range: `bytes=<first>-<last>`, or `bytes=-<how many>` of the end.
+/// The bytes of a range: `bytes=<first>-<last>`, or `bytes=-<count>` from the end.
 fn part<'a>(object: &'a [u8], range: &str) -> Option<&'a [u8]> {
     let (first, last) = range.strip_prefix("bytes=")?.split_once('-')?;
     let last: usize = last.parse().ok()?;
@@ -98,7 +98,7 @@ mod tests {
     use crate::harness::Harness;
     use crate::invocation::InvocationFault;
 
-    /// A sweep whose trials take more than one part.
+    /// A sweep whose trials need more than one part.
     fn dropped() -> (Harness, Value) {
         let values: Vec<u32> = (0..200).collect();
         let long = "x".repeat(60_000);
@@ -127,7 +127,7 @@ mod tests {
         for fault in faults {
             let (mut harness, event) = dropped();
             if !matches!(harness.invoke_with(&event, fault).answer, Some(Ok(_))) {
-                // As Lambda does.
+                // Lambda retries it.
                 harness.pass(LEASE);
                 let again = harness.invoke(&event).answer.unwrap();
                 assert!(again.is_ok(), "{fault:?}: {again:?}");

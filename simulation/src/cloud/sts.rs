@@ -1,6 +1,6 @@
-//! STS's answers: it refuses tags and names that it does not take, and credentials end after an hour.
+//! STS's answers: invalid tags and names are refused, and credentials expire after an hour.
 //!
-//! The packed size of tags is not counted: no document says how STS compresses them.
+//! The packed size of tags is not checked, because no documentation says how STS compresses them.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -11,7 +11,7 @@ use spotsweep_protocol::claim::Access;
 
 use super::client::Client;
 
-/// What a role may give to another role at most, and what STS gives where no duration is asked for
+/// The longest duration if a role assumes another role, and STS's default
 /// (<https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRole.html>, `DurationSeconds`).
 const LIFE: Duration = Duration::from_secs(3600);
 

@@ -1,4 +1,4 @@
-//! YAML as JSON. CloudFormation's tags are dropped: `!Ref Table` is read as `"Table"`.
+//! Reads YAML as JSON. CloudFormation's tags are dropped: `!Ref Table` is read as `"Table"`.
 
 use saphyr_parser::{Event, Parser, ScalarStyle};
 use serde_json::{Map, Value};
@@ -9,7 +9,7 @@ enum Open {
     Mapping(Map<String, Value>, Option<String>),
 }
 
-/// Reads one document. Numbers and booleans stay text, as templates mix them freely.
+/// Reads one document. Numbers and booleans stay text, because templates write them in either form.
 pub(super) fn read(text: &str) -> Result<Value, String> {
     let (mut open, mut whole) = (Vec::new(), Value::Null);
     for next in Parser::new_from_str(text) {

@@ -1,4 +1,4 @@
-//! One trial, played through `decide`.
+//! Plays one trial through `decide`.
 
 use jiff::{SignedDuration, Timestamp};
 use spotsweep_control_plane::command::Command;
@@ -18,7 +18,7 @@ use spotsweep_sweep_file::{Defaults, Hidden};
 use super::words::{self, JOB};
 use crate::nouns;
 
-/// The trial and its surroundings.
+/// The trial with its sweep, the settings and the virtual time.
 pub(super) struct ScenarioRunner {
     sweep: SweepId,
     view: View,
@@ -27,8 +27,8 @@ pub(super) struct ScenarioRunner {
 }
 
 impl ScenarioRunner {
-    /// `a trial`, `a trial from snap-…`, `a trial that adopts vol-… in ZONE`, `a trial that restores another`; with `, kept
-    /// for SECONDS` after its end.
+    /// Parses `a trial`, `a trial from snap-…`, `a trial that adopts vol-… in ZONE` or `a trial that restores another`.
+    /// Each may end with `, kept for SECONDS`.
     pub(super) fn given(text: &str) -> Result<Self, String> {
         let (text, kept) = text.split_once(", kept for ").unwrap_or((text, "0"));
         let seconds = kept.trim_end_matches('s').parse().map_err(|_| "kept for how many seconds?")?;
@@ -67,7 +67,7 @@ impl ScenarioRunner {
         Ok(Self { sweep, view, settings, now })
     }
 
-    /// Lets an event happen, and says what follows.
+    /// Applies an event, and returns what follows.
     pub(super) fn when(&mut self, text: &str) -> Result<Vec<String>, String> {
         if let ["wait", seconds] = text.split_whitespace().collect::<Vec<_>>().as_slice() {
             let seconds = seconds.trim_end_matches('s').parse().map_err(|_| "wait how many seconds?")?;
@@ -95,7 +95,8 @@ impl ScenarioRunner {
         Ok(follows)
     }
 
-    /// The decision about an event. A request is decided once what it shows of its instance is on the sweep's record.
+    /// The decision about an event. The sweep's record first takes what a request shows of its instance; then the
+    /// request is decided.
     fn decided(&mut self, event: &Input) -> Decision {
         let mut decision = decide(nouns::ALL, &self.view, event, &self.settings, self.now);
         while let Some(noted) = decision.next.pop_if(|next| matches!(next, Followup::Requested(_))) {
@@ -105,7 +106,7 @@ impl ScenarioRunner {
         decision
     }
 
-    /// What people read about fallbacks; the wording is not a matter of these tests.
+    /// Number of notes for people about fall-backs. These tests do not check the wording.
     fn notes(&self) -> usize {
         let trial = self.view.trial.as_ref().map(|held| &held.record);
         trial.and_then(|trial| trial.workspace.as_ref()).map_or(0, |workspace| workspace.notes.len())

@@ -1,4 +1,4 @@
-//! Inputs in the words of scenarios: the way back from `words.rs`.
+//! Inputs in the words of scenarios: the inverse of `words.rs`.
 
 use std::collections::BTreeMap;
 
@@ -13,24 +13,24 @@ use spotsweep_records::workspace::{Fact, RefusalKind, SnapshotState, VolumeState
 
 use crate::run::FORGER;
 
-/// What one trial lived through.
+/// The inputs of one trial as lines of a scenario.
 #[derive(Debug)]
 pub struct Timeline {
     sweep: SweepId,
     index: u32,
     lines: Vec<String>,
-    /// Ids as scenarios call them.
+    /// Ids by the names that scenarios use.
     names: BTreeMap<String, String>,
     now: Option<Timestamp>,
 }
 
 impl Timeline {
-    /// A story in which nothing has happened to the trial yet.
+    /// Creates a timeline without inputs.
     pub fn of(sweep: SweepId, index: u32) -> Self {
         Self { sweep, index, lines: vec!["given a trial".into()], names: BTreeMap::new(), now: None }
     }
 
-    /// One more input, if it is of this trial.
+    /// Adds an input if it belongs to this trial.
     pub fn tell(&mut self, input: &Input, at: Timestamp) {
         let Some(words) = self.words(input) else { return };
         let waited = self.now.map_or(0, |before| at.as_second() - before.as_second());
@@ -41,7 +41,7 @@ impl Timeline {
         self.lines.push(format!("when  {words}"));
     }
 
-    /// The scenario, without what follows from each step.
+    /// The scenario without its `then` lines.
     pub fn text(&self) -> String {
         self.lines.join("\n") + "\n"
     }
@@ -70,13 +70,13 @@ impl Timeline {
             {
                 self.fact(fact)
             }
-            // What is forged is refused.
+            // A forged request is refused, so it has no effect.
             Input::Event(Event::TrialRequested(request)) if request.secret == Some(Secret::of(FORGER)) => None,
             Input::Event(Event::TrialRequested(request)) if self.is_of(&request.sweep, request.index) => {
                 let what = self.ask(&request.ask)?;
                 Some(format!("attempt {} {what}", request.attempt))
             }
-            // Of another trial, or without a word here: nothing that moves a workspace.
+            // The input is of another trial, or it has no words here because it does not move a workspace.
             _other => None,
         }
     }

@@ -1,4 +1,4 @@
-//! The words of a `when` line, and the input that they mean.
+//! Parses the words of a `when` line into an input.
 
 use std::collections::BTreeMap;
 
@@ -91,7 +91,7 @@ pub(super) fn input(sweep: &SweepId, text: &str) -> Result<Input, String> {
     }
 }
 
-/// A request with this claim token, of a runner with this secret.
+/// A request with this claim token, by a runner with this secret.
 fn requested(sweep: &SweepId, attempt: u32, known: ([u8; SECRET_BYTES], u8), ask: &[&str]) -> Result<Input, String> {
     Ok(Event::TrialRequested(request(sweep, attempt, known, asked(ask)?)).into())
 }
@@ -102,7 +102,7 @@ fn request(sweep: &SweepId, attempt: u32, (token, secret): ([u8; SECRET_BYTES], 
     TrialRequest { sweep, index: 0, job, attempt, token, secret, ask }
 }
 
-/// It is found which trial's collected checkpoint an attempt starts from, while it claims.
+/// While an attempt claims, the trial is found whose collected checkpoint it starts from.
 fn started(sweep: &SweepId, attempt: u32, of: &str) -> Result<Input, String> {
     let ask = asked(&["claims", "on", "i-a", "in", "us-east-1a"])?;
     let start = TrialStart { snapshot: None, restores: Some(of.to_owned().try_into()?) };
@@ -117,7 +117,7 @@ fn line_found(sweep: &SweepId, attempt: u32) -> Result<Input, String> {
     Ok(Outcome::LineFound { request, line, outputs, gpus: None }.into())
 }
 
-/// What is known of the instance of an attempt, or has become of it.
+/// An outcome about the instance of an attempt.
 fn of_instance(trial: TrialRef, attempt: u32, how: &[&str]) -> Result<Input, String> {
     let ended = |trial, refusal| Ok(Outcome::InstanceEnded { trial, attempt, refusal }.into());
     match how {
@@ -128,7 +128,7 @@ fn of_instance(trial: TrialRef, attempt: u32, how: &[&str]) -> Result<Input, Str
     }
 }
 
-/// What has become of the instance of an attempt that has found it bad.
+/// The outcome of draining an instance that an attempt has found unfit.
 fn drained(sweep: &SweepId, attempt: u32, how: &[&str]) -> Result<Input, String> {
     let drained = match how {
         ["drained"] => Drained::Yes("arn".into()),
@@ -140,7 +140,7 @@ fn drained(sweep: &SweepId, attempt: u32, how: &[&str]) -> Result<Input, String>
     Ok(Outcome::InstanceDrained { request, drained }.into())
 }
 
-/// People are notified of an attempt without reports since a time.
+/// The notification about an attempt that has been silent since this time.
 fn silent(trial: &TrialRef, attempt: u32, what: &[&str]) -> Result<Input, String> {
     let ["is", "silent", "since", since, host @ ..] = what else { return Err("notified of what?".into()) };
     let Host { agent, status, .. } = checked(host)?.ok_or("of which instance?")?;
@@ -151,7 +151,7 @@ fn silent(trial: &TrialRef, attempt: u32, what: &[&str]) -> Result<Input, String
     Ok(Outcome::Notified(Notification { sweep, file, kind, message, topic: None, page: None, stop: None }).into())
 }
 
-/// What ECS and EC2 say of the instance of an attempt.
+/// What ECS and EC2 report about the instance of an attempt.
 fn checked(words: &[&str]) -> Result<Option<Host>, String> {
     let (agent, status) = match words {
         ["not", "placed"] => return Ok(None),
@@ -261,7 +261,7 @@ fn volume(words: &[&str]) -> Result<VolumeState, String> {
     })
 }
 
-/// Why a volume has come to nothing, as EBS reports it.
+/// The cause of a volume's failure as EBS reports it; `None` if the volume is available.
 fn failure(words: &[&str]) -> Result<Option<String>, String> {
     Ok(match words {
         ["available"] => None,

@@ -1,4 +1,4 @@
-//! Instances on which nothing can be trained: Batch places the next trial on an instance where one has just failed.
+//! Instances on which nothing can be trained. Batch places the next trial on an instance on which one has just failed.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use spotsweep_simulation::run::{Chaos, Mixture, Simulation};
 /// Number of trials in the sweep.
 const TRIALS: u32 = 12;
 
-/// A sweep whose first instances are bad, with or without a visible defect. There are no other faults.
+/// A sweep whose first instances are unfit, with or without a visible defect. There are no other faults.
 fn sweep(defective_instances: u32, failing_instances: u32) -> Simulation {
     let chaos = Chaos { ends_after: Duration::from_secs(86_400), ..Chaos::none() };
     let mixture = Mixture {

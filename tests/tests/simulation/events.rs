@@ -49,7 +49,7 @@ fn our_own_event_files_are_what_their_names_say() {
     }
 }
 
-/// Events that were invoked by hand, or belong to another deployment of the account, change nothing.
+/// Events that were invoked by hand, or that belong to another deployment in the account, change nothing.
 #[tokio::test]
 async fn what_is_not_of_this_deployment_changes_nothing() {
     let mut harness = Harness::new(0);
@@ -99,7 +99,7 @@ async fn what_is_not_of_this_deployment_changes_nothing() {
     }
 }
 
-/// AWS's sample events are unknown: they are of jobs with other names, or of kinds that no function handles.
+/// AWS's sample events are unknown: their jobs have other names, or no function handles their kind.
 #[test]
 fn events_with_the_members_of_aws_parse_or_are_unknown() {
     let folder = root().join("tests/data/aws-events");
@@ -134,7 +134,8 @@ fn events_with_the_members_of_aws_parse_or_are_unknown() {
                 let expected = match file.as_str() {
                     "ebs-createVolume-available" => change_of("vol-0b953a8357dbed143", ResourceChange::VolumeMade),
                     "ebs-createVolume-failed" => {
-                        // The event is of a disabled key. It decides whether another volume is worth a try.
+                        // The event names a disabled key. The cause decides whether creating another volume is worth a
+                        // try.
                         let ResourceChange::VolumeFailed(cause) = &change else { panic!("{change:?}") };
                         assert!(is_of_key(cause), "{cause}");
                         change_of("vol-0b953a8357dbed143", ResourceChange::VolumeFailed(cause.clone()))
@@ -179,7 +180,7 @@ fn batch_events_parse_to_what_they_say() {
     assert!(plain.seen.ended.is_empty() && plain.seen.job.child.is_none());
 }
 
-/// If a field of a known event is missing or has another type, the result is an error or an event, never a panic.
+/// If a field of a known event is missing or has another type, `parse` returns an error or an event, and never panics.
 #[test]
 fn malformed_events_are_errors() {
     let mut tried = 0;
@@ -199,7 +200,7 @@ fn malformed_events_are_errors() {
     assert!(event::parse(no_detail).is_err(), "a known kind without its detail is an error");
 }
 
-/// Jobs of other people with names and ids like ours, and objects that S3 cannot have, are errors or foreign events.
+/// Other people's jobs with names and ids like ours, and objects that S3 cannot have, are errors or foreign events.
 #[tokio::test]
 async fn what_mimics_our_names_overflows_nothing() {
     let harness = Harness::new(1);

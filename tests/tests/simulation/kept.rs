@@ -1,4 +1,4 @@
-//! A later sweep goes on from what is kept of a failed trial.
+//! A later sweep goes on from the kept workspace of a failed trial.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use spotsweep_simulation::harness::{Account, QUEUE};
 use spotsweep_simulation::invocation::InvocationFault;
 use spotsweep_simulation::run::{Chaos, Simulation};
 
-/// The snapshot that is kept of the first sweep's trial, and until when.
+/// The kept snapshot of the first sweep's trial, and until when it is kept.
 fn kept(simulation: &Simulation) -> Option<(String, Timestamp)> {
     let (sweeps, trials) = simulation.harness.store.state();
     let first = sweeps.iter().find(|sweep| sweep.upload.key == "sweeps/sim.yaml")?;
@@ -68,7 +68,7 @@ fn again(simulation: &Simulation) -> Option<Sweep> {
     sweeps.into_iter().find(|sweep| sweep.upload.key == "sweeps/again.yaml")
 }
 
-/// Asserts that the later sweep is submitted only after the trial from which it goes on has noted it.
+/// Asserts that the later sweep is submitted only after the earlier trial has recorded it.
 fn check_order(simulation: &Simulation, when: &str) {
     let Some(sweep) = again(simulation) else { return };
     if simulation.harness.cloud.jobs_named(&sweep.job_name(0), QUEUE).is_empty() {
@@ -86,7 +86,7 @@ fn whatever_dies_nothing_is_submitted_before_what_it_goes_on_from_is_kept() {
         let (snapshot, _) = kept(simulation).unwrap();
         let file = format!("trials: [{{a: 1}}]\nspotsweep: {{workspace: {{snapshots: [{snapshot}]}}}}\n");
         let dropped = simulation.harness.put("again.yaml", &file);
-        // `left` is the number of fault points until the invocation is killed, over all invocations.
+        // `left` is the number of fault points, over all invocations, until an invocation is killed.
         let (mut left, mut next) = (Some(dies_at), vec![dropped.clone()]);
         for turn in 0..12 {
             let mut again_later = Vec::new();

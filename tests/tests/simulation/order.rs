@@ -87,7 +87,7 @@ async fn every_swap_of_neighbours_ends_in_the_same_state() {
     }
 }
 
-/// All events are lost but every `keep`th one. `reconcile` asks Batch, and the result is the same.
+/// All events but every `keep`th one are lost. `reconcile` asks Batch, and the result is the same.
 #[tokio::test]
 async fn lost_events_are_made_up_for_by_reconcile() {
     let (harness, events) = ran(0, FILE).await;

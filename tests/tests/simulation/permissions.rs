@@ -17,7 +17,7 @@ use spotsweep_world::Trouble;
 
 use crate::{gpus, kept};
 
-/// Actions that functions need besides their calls in a simulation: function or any, action, and why.
+/// Actions that functions need besides their calls in a simulation: the function (or any), the action, and why.
 const BEYOND: [(&str, &str, &str); 9] = [
     ("", "logs:CreateLogStream", "Lambda writes the log"),
     ("", "logs:PutLogEvents", "Lambda writes the log"),
@@ -119,7 +119,7 @@ fn worn_out_last(used: &mut Used) {
     }
 }
 
-/// A sweep goes on from what is kept of another sweep's trial.
+/// A sweep goes on from the kept workspace of another sweep's trial.
 fn continued(used: &mut Used) {
     let mut simulation = kept::failed();
     simulation.watch.used = Some(BTreeSet::new());
@@ -178,8 +178,8 @@ fn unanswered(seed: u64) -> Simulation {
     Simulation::mixed(seed, &mixture)
 }
 
-/// A sweep whose instances are often taken, with a notice, and that may make no snapshots for a while. EC2 answers the same
-/// where a volume is gone: `spot-interruption` looks it up.
+/// A sweep whose instances are often reclaimed with a notice, and that may make no snapshots for a while. EC2 gives the
+/// same answer if a volume is gone, so `spot-interruption` looks it up.
 fn refused_at_notice(seed: u64) -> Simulation {
     let mut mixture = Mixture { budget: None, trials: 2, epochs: 20, ..Mixture::of_seed(seed) };
     let (reclaim_every, denied) = (Some(Duration::from_secs(120)), Some(("CreateSnapshot", None)));
@@ -196,7 +196,7 @@ fn worn_out(seed: u64) -> Simulation {
     mixture.chaos.most_reclaims = 25;
     mixture.chaos.reclaim_every = Some(Duration::from_secs(90));
     mixture.chaos.ends_after = Duration::from_secs(20_000);
-    // A denied action that lasted would use up all attempts.
+    // A permanent denial would use up all attempts.
     (mixture.chaos.denied, mixture.chaos.unusable_key, mixture.chaos.silent) = (None, false, 0.0);
     Simulation::mixed(seed, &mixture)
 }
@@ -211,8 +211,8 @@ fn is_beyond(function: &str, action: &str) -> bool {
     BEYOND.iter().any(|(of, beyond, _)| (of.is_empty() || *of == function) && *beyond == action)
 }
 
-/// States for each kind of call and each function whether the function's role allows it. `tests/iam` has another
-/// evaluator decide the same. Calls on objects of the same name are one kind.
+/// States for each kind of call and each function whether the function's role allows it. `tests/iam` checks the same
+/// with another evaluator. Calls on objects of the same name are one kind.
 fn verdicts(used: &Used) -> serde_json::Value {
     let permissions = Permissions::of_template(CONTROL_PLANE).unwrap();
     let name = |call: &Call| call.on.as_deref().and_then(|on| on.rsplit('/').next()).map(str::to_owned);
@@ -244,9 +244,8 @@ fn every_function_may_do_what_it_does_and_no_more() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// The services of `spotsweep_aws`, and how to see whether a role needs them. If the role needs one that the function
-/// lacks, the function fails at the first command for it. If the function has one too many, its binary has a client
-/// that it never uses.
+/// The services of `spotsweep_aws`, and how to see whether a role needs them. If a needed service is missing, the
+/// function fails at the first command for it. If there is one too many, its binary has a client that it never uses.
 type Wanted = fn(&BTreeMap<String, BTreeSet<String>>) -> bool;
 const SERVICES: [(&str, Wanted); 13] = [
     ("uploads", |role| role.contains_key("s3:AbortMultipartUpload")),
@@ -293,7 +292,7 @@ fn every_function_opens_the_services_that_its_role_allows() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// And `reconcile` has files read again. Another noun's code would be in a binary that never reaches it.
+/// `reconcile` also has files read again. Another noun's code would be in a binary that never reaches it.
 #[test]
 fn every_function_is_built_with_its_noun() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../functions");

@@ -1,4 +1,4 @@
-//! One dropped file version becomes exactly one submission, wherever a function is killed.
+//! One dropped file version becomes exactly one submission, at whichever point a function is killed.
 
 use std::time::Duration;
 
@@ -157,7 +157,7 @@ async fn a_refused_part_takes_back_the_parts_before_it() {
     }
 }
 
-/// If the dropped file does not exist any more, that is answered at once.
+/// If the dropped file no longer exists, the control plane answers at once.
 #[tokio::test]
 async fn a_file_that_is_deleted_before_it_is_read_is_answered() {
     let harness = Harness::new(3);
@@ -170,7 +170,7 @@ async fn a_file_that_is_deleted_before_it_is_read_is_answered() {
     assert!(answer.contains("the file was deleted before it could be read"), "{answer}");
 }
 
-/// If every read fails, it is repeated with growing waits, and answered in the end.
+/// If every read fails, the control plane repeats it with growing waits, and answers in the end.
 #[tokio::test]
 async fn a_file_that_cannot_be_read_is_given_up_and_says_so() {
     let mut harness = Harness::new(3);
@@ -189,8 +189,8 @@ async fn a_file_that_cannot_be_read_is_given_up_and_says_so() {
     assert!(answer.contains("read-upload failed: refused as AccessDenied"), "it says what failed: {answer}");
 }
 
-/// A throttled SubmitJob has had no effect, and is no refusal: it is repeated. If that takes too long, the sweep is
-/// submitted later, once.
+/// A throttled `SubmitJob` has had no effect and is no refusal, so it is repeated. If that takes too long, the sweep is
+/// submitted once, later.
 #[tokio::test]
 async fn a_throttled_submission_is_no_refusal() {
     for (times, is_soon) in [(1, true), (4, false)] {
@@ -205,7 +205,7 @@ async fn a_throttled_submission_is_no_refusal() {
     }
 }
 
-/// What the file names is looked up before anything is submitted.
+/// Everything that the file names is looked up before anything is submitted.
 #[tokio::test]
 async fn a_sweep_that_cannot_run_is_rejected_with_what_is_missing() {
     let cases = [
@@ -228,7 +228,7 @@ async fn a_sweep_that_cannot_run_is_rejected_with_what_is_missing() {
     }
 }
 
-/// If every submission is denied, it is repeated with growing waits, and answered in the end.
+/// If every submission is denied, the control plane repeats it with growing waits, and answers in the end.
 #[tokio::test]
 async fn a_part_that_cannot_be_submitted_is_given_up_and_says_so() {
     let mut harness = Harness::new(4);

@@ -1,5 +1,5 @@
-//! Workspaces through reclaims, lost events, killed functions and throttled calls: what was sealed is never lost, and
-//! nothing is left. `simulation/src/run/invariants.rs` is checked after every step.
+//! Workspaces through reclaims, lost events, killed functions and throttled calls. What was sealed is never lost, and
+//! nothing is left over. Every step is checked by `simulation/src/run/invariants.rs`.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use spotsweep_world::Trouble;
 
 const SWEEP: &str = "method: grid\nparameters: {a: {values: [1, 2, 3]}, b: {values: [1, 2]}}\n";
 
-/// Some of its trainings hang. After the last reclaim, only the limit of `stalled` ends them.
+/// Some of its trainings stall. After the last reclaim, only the limit of `stalled` ends them.
 const STALLING: &str =
     "method: grid\nparameters: {a: {values: [1, 2, 3]}, b: {values: [1, 2]}}\nspotsweep: {stalled: 10m}\n";
 
@@ -139,7 +139,7 @@ fn a_migration_is_over_before_the_container_starts() {
     assert!(median < 1.0, "{waits:?}");
 }
 
-/// Runs the same with more trouble.
+/// Runs a sweep with these faults and more trouble.
 fn run_with(seed: u64, chaos: Chaos, file: &str, trouble: impl FnOnce(&mut Trouble)) -> Simulation {
     let mut simulation = Simulation::new(seed, &account(), chaos, file);
     trouble(simulation.harness.cloud.world().trouble_mut());
