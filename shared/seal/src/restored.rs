@@ -28,7 +28,7 @@ pub enum Restoration {
     Done,
     /// The caller has to put its files into this folder, which may not exist yet.
     Into(PathBuf),
-    /// The workspace was used before, by what the volume was made from.
+    /// The workspace was used before: it has the files of the volume's source.
     Occupied,
 }
 
