@@ -40,10 +40,11 @@ pub(crate) struct Back {
     pub(crate) is_older: bool,
 }
 
-/// Puts back the numbered kept checkpoints that the training has removed completely or partly. Does not if a newer one
-/// is left that has files of all their kinds. `newest` is the newest one that is left, with the time of its
-/// modification. If none is left, everything that is kept goes back. Returns the newest one that was put back. Files
-/// beside a database that is gone go `aside`. `groups` are those of all files that lay there, and of what is kept.
+/// Puts back the numbered kept checkpoints that the training has removed completely or partly. Puts back none if a
+/// newer one is left with files of all their kinds. `newest` is the newest one that is left and the time of its
+/// modification. If none is left, everything that is kept goes back. Returns the newest one that was put back. Moves
+/// files beside a database that is gone to `aside`. `groups` are those of all files that lay there, and of what is
+/// kept.
 pub(crate) fn restore_removed(
     disk: &dyn Disk,
     [checkpoints, own, aside]: [&Path; 3],
