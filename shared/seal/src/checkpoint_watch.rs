@@ -15,9 +15,9 @@ use crate::names::{has_unfinished_part, is_log_name, is_numbered, is_unfinished}
 use crate::record::Record;
 use crate::shape::shape;
 
-/// A checkpoint is complete when none of its files is open for writing, and nothing has changed for an eighth of the
-/// time that is left, within these bounds. Libraries write a checkpoint file by file, with some computation between
-/// them.
+/// A checkpoint is complete when none of its files is open for writing and its quiet time has passed. That is an eighth
+/// of the time that is left, within these bounds. Libraries write a checkpoint file by file, with some computation
+/// between them.
 const QUIET: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(2));
 
 /// Compares the checkpoint folder with its earlier contents. Logs do not count, because a training may write to them
@@ -70,8 +70,8 @@ impl CheckpointWatch {
         (is_quiet && !self.has_removed(disk)).then(|| self.completed(disk)).flatten()
     }
 
-    /// Whether a checkpoint is gone since the beginning, and nothing of its kind is there, nor a folder with another
-    /// number in place of its own. The training is then about to end, and may have nothing else to start from.
+    /// Whether a checkpoint is gone since the beginning and nothing of its kind is left. A folder with another number
+    /// counts as of its kind. The training is then about to end, and may have nothing else to start from.
     fn has_removed(&self, disk: &dyn Disk) -> bool {
         let left: BTreeSet<String> = self.last.keys().flat_map(|path| with_folder(path)).map(shape).collect();
         let is_left = |path: &str| with_folder(path).any(|part| left.contains(&shape(part)));

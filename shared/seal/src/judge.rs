@@ -15,7 +15,7 @@ use crate::record::{Record, Sealed};
 use crate::shape::shape;
 
 /// Files are read again, newest first, up to so many bytes. A volume that was made from a snapshot fetches every block
-/// from S3 when it is read for the first time (fact 25), and training reads little more than the newest checkpoint.
+/// from S3 when it is first read (fact 25). Training reads little more than the newest checkpoint.
 /// Beyond that, size and time decide.
 const READ_AGAIN_BYTES: u64 = 1 << 30;
 

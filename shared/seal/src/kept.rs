@@ -124,10 +124,10 @@ pub(crate) fn versions<'a>(record: &'a Record, own: &Path, path: &str) -> Vec<(P
     begun.into_iter().chain(kept).collect()
 }
 
-/// Whether the file at `path` has parts of an earlier version in it, or is only the beginning of one, because a lost
-/// instance had not written out some sectors or the end. False for a file that has only grown, a log that was begun
-/// again, and a file that the training replaces by another file. Sectors that were the same in two complete versions,
-/// such as a header or padding, do not count.
+/// Whether the file at `path` has parts of an earlier version in it, or is only the beginning of one. A lost instance
+/// may not have written out some sectors or the end. False for a file that has only grown, a log that was begun again,
+/// and a file that the training replaces by another file. Sectors that were the same in two complete versions, such as
+/// a header or padding, do not count.
 pub(crate) fn is_mixed(
     disk: &dyn Disk,
     checkpoints: &Path,

@@ -174,9 +174,9 @@ impl Sealer {
     }
 
     /// The place in `checkpoints` of the one that the training loaded. It is the one that a pointer to the latest
-    /// names, or else the newest. If the newest is as it was sealed, it is one with a larger number that is not. If a
-    /// file's time was not written out, its number decides. A pointer to a sealed checkpoint may be older than an
-    /// unsealed newer one, if the writer was lost between the two.
+    /// names, or else the newest. If the newest is unchanged since its seal, an unsealed one with a larger number takes
+    /// its place. If a file's time was not written out, its number decides. A pointer to a sealed checkpoint may be
+    /// older than an unsealed newer one, if the writer was lost between the two.
     fn blamed(
         &self,
         disk: &dyn Disk,

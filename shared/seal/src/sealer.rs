@@ -56,7 +56,7 @@ pub struct Sealer {
     pub(crate) resumed: bool,
     /// Whether room is set aside for the runner.
     pub(crate) has_reserve: bool,
-    /// Whether a rollback was taken back.
+    /// Whether a rollback was undone.
     pub(crate) took_back: bool,
     /// Files for which the log already has a line that they cannot be read.
     pub(crate) unread: BTreeSet<String>,
@@ -278,7 +278,7 @@ impl Sealer {
     /// Seals all files, newest first, when the command has stopped and everything is written out. Files that are not
     /// read while there `is_time` are left out, and the seal is not final. A hash proves that bytes are unchanged, not
     /// that all were written. So a file that the command was writing `at_end` is left out if its format shows that it
-    /// is cut off, and sealed as doubtful if its format does not say.
+    /// is cut off. If its format does not say, it is sealed as doubtful.
     ///
     /// # Errors
     /// If the workspace cannot be read or written.

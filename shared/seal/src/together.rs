@@ -1,6 +1,5 @@
 //! Several files that are rewritten in place may be one checkpoint, such as `model.pt` and `optimizer.pt`. If one of
-//! them goes back to its kept version, the others go back to theirs, if all these versions lay in their places at one
-//! seal.
+//! them goes back to its kept version, the others do, too, if all these versions lay in place at one seal.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

@@ -54,8 +54,8 @@ pub(super) enum Evidence {
     Order,
 }
 
-/// The ways to divide `files` into checkpoints that their times confirm. If there are several for a file, only the one
-/// with the most checkpoints counts; if times show only the order, the one with the fewest.
+/// The ways to divide `files` into checkpoints that their times confirm. If a file has several, only the one with the
+/// most checkpoints counts. If times show only the order, the one with the fewest counts.
 pub(super) fn confirmed<'a>(files: &[Written<'a>], evidence: Evidence) -> Vec<(Way, Values<'a>)> {
     let mut ways = BTreeMap::<Way, Values<'a>>::new();
     for file in files {
