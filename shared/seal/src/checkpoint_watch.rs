@@ -15,7 +15,7 @@ use crate::names::{has_unfinished_part, is_log_name, is_numbered, is_unfinished}
 use crate::record::Record;
 use crate::shape::shape;
 
-/// A checkpoint is complete when none of its files is open for writing and its quiet time has passed. That is an eighth
+/// A checkpoint is complete when none of its files is open for writing and nothing has changed for some time: an eighth
 /// of the time that is left, within these bounds. Libraries write a checkpoint file by file, with some computation
 /// between them.
 const QUIET: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(2));
