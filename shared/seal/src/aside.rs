@@ -1,4 +1,4 @@
-//! Checkpoints that are put aside: out of the training's sight, and kept for a person.
+//! Checkpoints in quarantine: the training does not find them, but a person does.
 
 use std::io;
 use std::path::Path;
@@ -9,14 +9,14 @@ use crate::groups::Group;
 use crate::logs::is_log;
 use crate::record::Record;
 
-/// The folder of them in the runner's own folder.
+/// The quarantine folder in the runner's own folder.
 pub(crate) const TORN: &str = "torn";
 
-/// What the name of a folder there ends with that has what lay in the place of something that went back.
+/// The ending of the name of a folder there that has the files that a restored file replaced.
 pub(crate) const REPLACED: &str = "-replaced";
 
-/// The name of a folder there in which nothing lies: `name`, or one that begins with it. A retry counts its attempts
-/// from 1, in a workspace that has the folders of an earlier trial.
+/// The name of an empty folder in quarantine: `name`, or one that begins with it. A retry counts its attempts from 1,
+/// in a workspace that has the folders of an earlier trial.
 pub(crate) fn unused(disk: &dyn Disk, own: &Path, name: &str) -> io::Result<String> {
     let is_empty = |name: &str| disk.files(&own.join(TORN).join(name)).map(|files| files.is_empty());
     let (mut found, mut count) = (name.to_owned(), 1);
@@ -27,7 +27,7 @@ pub(crate) fn unused(disk: &dyn Disk, own: &Path, name: &str) -> io::Result<Stri
     Ok(found)
 }
 
-/// Moves all files of the checkpoint `group`, but for logs beside others.
+/// Moves all files of the checkpoint `group` except logs beside others.
 pub(crate) fn put_group_aside(
     disk: &dyn Disk,
     checkpoints: &Path,
@@ -39,16 +39,16 @@ pub(crate) fn put_group_aside(
     places.try_for_each(|place| put_aside(disk, checkpoints, aside, &place).map(|_is_moved| ()))
 }
 
-/// What of the checkpoint `group` is moved.
+/// The files or the folder of the checkpoint `group` that are moved.
 pub(crate) fn places<'a>(group: &'a Group, record: &'a Record) -> impl Iterator<Item = &'a str> {
     group.places().into_iter().filter(|path| !is_log(path, record.change(path)))
 }
 
-/// Moves the file or folder `name` of `checkpoints` to the folder `aside`; false where it is gone.
+/// Moves the file or folder `name` of `checkpoints` to the folder `aside`; false if it is gone.
 pub(crate) fn put_aside(disk: &dyn Disk, checkpoints: &Path, aside: &Path, name: &str) -> io::Result<bool> {
     let source = checkpoints.join(name);
     match disk.rename(&source, &aside.join(name)) {
-        // It has gone with its folder.
+        // It was moved with its folder.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         renamed => renamed?,
     }

@@ -1,19 +1,19 @@
-//! What the command was writing when it ended.
+//! The files that the command was writing when it ended.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::disk::{Disk, Stamp};
 
-/// A file that changed so shortly before the end may have been open then, though no look has found it open.
+/// A file that changed within this time before the end may have been open then, even if no look has found it open.
 const SHORTLY_NS: i64 = 1_000_000_000;
 
 /// The end of the command.
 #[derive(Debug, Clone)]
 pub struct AtEnd {
-    /// Files that were open for writing at the last look before it.
+    /// Files that were open for writing at the last look before the end.
     open: BTreeSet<PathBuf>,
-    /// Nanoseconds since 1970.
+    /// Time of the end, in nanoseconds since 1970.
     time: i64,
     /// Whether the command may have been cut off in the middle of a write.
     is_cut_off: bool,

@@ -15,36 +15,37 @@ use crate::names::{has_unfinished_part, is_log_name, is_numbered, is_unfinished}
 use crate::record::Record;
 use crate::shape::shape;
 
-/// A checkpoint is complete when none of its files is open for writing, and nothing has changed for an eighth of the
-/// time that is left, within these bounds: libraries write a checkpoint file by file, with some computing between them.
+/// A checkpoint is complete when none of its files is open for writing and nothing has changed for some time: an eighth
+/// of the time that is left, within these bounds. Libraries write a checkpoint file by file, with some computation
+/// between them.
 const QUIET: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(2));
 
-/// Compares what lies in the folder of checkpoints with what lay there. Logs do not count: a training may write to them
+/// Compares the checkpoint folder with its earlier contents. Logs do not count, because a training may write to them
 /// all the time.
 #[derive(Debug, Clone)]
 pub struct CheckpointWatch {
     folder: PathBuf,
-    /// The seal at the beginning: how files have changed before.
+    /// The seal at the beginning, which says how files have changed before.
     seal: Record,
     first: BTreeMap<String, Stamp>,
     last: BTreeMap<String, Stamp>,
-    /// When `last` was different the last time.
+    /// The last time at which `last` was different.
     changed: Duration,
     /// Whether something was written since the beginning.
     wrote: bool,
 }
 
 impl CheckpointWatch {
-    /// A watch on the checkpoints in `folder` of a workspace. All times count from one moment, which the caller chooses.
+    /// A watch on the checkpoints in `folder` of a workspace. All times count from one moment that the caller chooses.
     pub fn new(disk: &dyn Disk, folder: PathBuf, now: Duration) -> Self {
         let first = walk_all(disk, &folder).unwrap_or_default();
-        // One that cannot be read shows nothing of how files have changed.
+        // A seal that cannot be read does not say how files have changed.
         let seal = Record::read(disk, &folder.with_file_name(OWN), |_| ()).ok().flatten().unwrap_or_default();
         Self { folder, seal, last: first.clone(), first, changed: now, wrote: false }
     }
 
-    /// The checkpoint that has been completed since the beginning. `open` are the files that are open for
-    /// writing; there is time `until` then.
+    /// The checkpoint that was completed since the beginning. `open` are the files that are open for writing; `until`
+    /// is the end of the time that is left.
     pub fn look(
         &mut self,
         disk: &dyn Disk,
@@ -69,8 +70,8 @@ impl CheckpointWatch {
         (is_quiet && !self.has_removed(disk)).then(|| self.completed(disk)).flatten()
     }
 
-    /// Whether a checkpoint is gone since the beginning, and nothing of its kind is there, nor a folder with another number
-    /// in the place of its own: the training is over, and is about to end. It may have nothing else to start from.
+    /// Whether a checkpoint is gone since the beginning and nothing of its kind is left. A folder with another number
+    /// counts as of its kind. The training is then about to end, and may have nothing else to start from.
     fn has_removed(&self, disk: &dyn Disk) -> bool {
         let left: BTreeSet<String> = self.last.keys().flat_map(|path| with_folder(path)).map(shape).collect();
         let is_left = |path: &str| with_folder(path).any(|part| left.contains(&shape(part)));
@@ -79,7 +80,8 @@ impl CheckpointWatch {
         self.first.iter().any(|(path, stamp)| !is_left(path) && is_state(path, stamp))
     }
 
-    /// The newest checkpoint of those that have changed. A text that is named like a log is one where nothing else is.
+    /// The newest checkpoint of those that have changed. A text that is named like a log is one only if there is
+    /// nothing else.
     fn completed(&self, disk: &dyn Disk) -> Option<String> {
         let is_new = |path: &str, stamp| self.first.get(path) != Some(stamp) && !is_unfinished(path);
         let changed = self.last.iter().filter(|(path, stamp)| is_new(path, *stamp) && !self.is_log(disk, path));
@@ -93,8 +95,9 @@ impl CheckpointWatch {
         groups.newest(changed.into_iter()).map(str::to_owned)
     }
 
-    /// Whether a file is a log as far as one can tell: it is named like one, and neither its format nor its changes show
-    /// a state, nor is it the next one of several. So is a database: it is open all the time, and recovers by itself.
+    /// Whether a file is probably a log: it is named like one, neither its format nor its changes show a state, and it
+    /// is not the next one of several. A database also counts as a log, because it is always open and recovers by
+    /// itself.
     fn is_log(&self, disk: &dyn Disk, path: &str) -> bool {
         let change = self.seal.change(path);
         let is_next = || {
@@ -108,7 +111,7 @@ impl CheckpointWatch {
     }
 }
 
-/// A path, and its folder if that has a number.
+/// A path, and its folder if the folder's name has a number.
 fn with_folder(path: &str) -> impl Iterator<Item = &str> {
     path.rsplit_once('/').map(|(folder, _)| folder).filter(|folder| shape(folder) != *folder).into_iter().chain([path])
 }
@@ -153,7 +156,8 @@ mod tests {
         assert_eq!(look(&none, QUIET.1 / 2), Some("new".into()));
     }
 
-    /// Keras's BackupAndRestore removes its files after `fit`. An older one of several may be removed for a newer one.
+    /// Keras's BackupAndRestore removes its files after `fit`. A training may remove an older one of several in favour
+    /// of a newer one.
     #[test]
     fn a_training_that_has_removed_its_checkpoint_is_about_to_end() {
         for (before, gone, written, is_complete) in [
@@ -187,7 +191,7 @@ mod tests {
     #[test]
     fn a_checkpoint_is_complete_though_logs_are_being_written() {
         const MODEL: &str = "tree\nversion=v4\n";
-        // Whether a first one is there before the watch, whether both are sealed, and the checkpoint.
+        // Whether an earlier file exists before the watch, so that both are sealed, and the checkpoint.
         let cases = [
             (false, "model.txt", MODEL, true),
             (true, "weights.csv", "0.1 0.2", true),
@@ -196,7 +200,7 @@ mod tests {
             (false, "gen_2.txt", "0.1", false),
             (true, "output.log", "1\n2\n3\n", false),
         ];
-        // Where another file is a checkpoint, texts are not.
+        // Texts are no checkpoints if another file is one.
         let cases = cases.into_iter().flat_map(|case| [(None, case), (Some("other.pt"), case)]);
         for (other, (is_known, name, content, is_checkpoint)) in cases {
             let is_checkpoint = is_checkpoint && (other.is_none() || content == MODEL);

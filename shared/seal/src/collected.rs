@@ -1,4 +1,4 @@
-//! Checkpoints of a training that has succeeded: many scripts leave their model only there.
+//! Collects the checkpoints of a training that has succeeded: many scripts leave their model only there.
 
 #[cfg(test)]
 mod tests;
@@ -21,23 +21,23 @@ use crate::shape::shape;
 /// The longest time between two parts of one checkpoint that ranks write side by side.
 const MOST_PAUSE_NS: i64 = 5_000_000_000;
 
-/// What is to be collected of a folder of checkpoints, by paths there.
+/// The files of a checkpoint folder that are to be collected, by their paths there.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Collected {
-    /// The files. They are complete, as far as their formats show.
+    /// All collected files. They are complete, as far as their formats show.
     pub files: BTreeSet<String>,
-    /// Those of them from which a training can go on, with the small texts beside them and the logs. None where a part may be
-    /// missing: a script that does not find the file that it looks for starts from the beginning, and says nothing.
+    /// The files from which a training can go on, with the small texts beside them and the logs. Empty if a part may be
+    /// missing: a script that does not find its file starts from the beginning without a message.
     pub newest: BTreeSet<String>,
     /// Symbolic links that lead to the newest checkpoint, with their targets.
     pub links: BTreeMap<String, String>,
 }
 
-/// What is to be collected of `folder`. Where no file holds more than a short text or a log, the newest of those counts as
+/// The files of `folder` to collect. If no file holds more than a short text or a log, the newest of those counts as
 /// the checkpoint.
 ///
 /// # Errors
-/// Where the folder cannot be read.
+/// If the folder cannot be read.
 pub fn collected(disk: &dyn Disk, folder: &Path, which: Checkpoints) -> io::Result<Collected> {
     if which == Checkpoints::None {
         return Ok(Collected::default());
@@ -48,7 +48,7 @@ pub fn collected(disk: &dyn Disk, folder: &Path, which: Checkpoints) -> io::Resu
     let is_content = |path: &str, stamp: Stamp| has_content(disk, &folder.join(path), path, stamp.bytes);
     let content = all.iter().filter(|(path, stamp)| is_content(path, **stamp));
     let content: BTreeMap<_, _> = content.map(|(path, stamp)| (path.clone(), *stamp)).collect();
-    // The logs of libraries are no checkpoint, though nothing else is there.
+    // Library logs are no checkpoint, even if there is nothing else.
     let others = all.iter().filter(|(path, _)| !is_library_log(path));
     let others: BTreeMap<_, _> = others.map(|(path, stamp)| (path.clone(), *stamp)).collect();
     let mut newest = if content.is_empty() {
@@ -61,7 +61,8 @@ pub fn collected(disk: &dyn Disk, folder: &Path, which: Checkpoints) -> io::Resu
         let beside = Beside::of(&all, &newest);
         links = beside.links(disk, folder)?;
         newest.extend(beside.texts(disk, folder, &all));
-        // Rows that are there at the start are known to be another trial's. A script may write its whole history again.
+        // The log rows that are there at the start are known to be another trial's. A script may write its whole
+        // history again.
         newest.extend(all.keys().filter(|path| is_log_name(path)).cloned());
     }
     let bytes: u64 = newest.iter().map(|path| all[path].bytes).sum();
@@ -71,7 +72,7 @@ pub fn collected(disk: &dyn Disk, folder: &Path, which: Checkpoints) -> io::Resu
     }
     let mut files = newest.clone();
     if files.is_empty() {
-        // Where nothing can go on from it, or it is too large, a person still wants the newest model.
+        // If no training can go on from it, or it is too large, a person still wants the newest model.
         files = latest(&all, [&content, &others], &is_complete)?;
         files.extend(Beside::of(&all, &files).texts(disk, folder, &all));
     }
@@ -89,11 +90,11 @@ pub fn collected(disk: &dyn Disk, folder: &Path, which: Checkpoints) -> io::Resu
     Ok(Collected { files, newest, links })
 }
 
-/// The name of the newest checkpoint among the `files` of a folder, as an attempt has it that finds them there. `None`
-/// where all of them are texts.
+/// The name of the newest checkpoint among the `files` of a folder, as an attempt that finds them there names it.
+/// `None` if all of them are texts.
 ///
 /// # Errors
-/// Where the folder cannot be read.
+/// If the folder cannot be read.
 pub fn newest_name(disk: &dyn Disk, folder: &Path, files: &BTreeSet<String>) -> io::Result<Option<String>> {
     let all = walk(disk, folder)?;
     let groups = Groups::of(all.iter().map(|(path, stamp)| (path.as_str(), *stamp)));
@@ -103,7 +104,7 @@ pub fn newest_name(disk: &dyn Disk, folder: &Path, files: &BTreeSet<String>) -> 
     Ok(groups.newest(content.map(|(path, stamp)| (path.as_str(), *stamp))).map(str::to_owned))
 }
 
-/// The files of the newest checkpoint alone.
+/// Only the files of the newest checkpoint.
 fn latest(
     files: &BTreeMap<String, Stamp>,
     [content, others]: [&BTreeMap<String, Stamp>; 2],
@@ -118,10 +119,10 @@ fn latest(
     Ok(BTreeSet::new())
 }
 
-/// Of all that a training has saved, enough to go on from, whichever of it the script looks for: each file with content
+/// The files from which a training can go on, whichever of them its script looks for. These are each file with content
 /// that is written over, such as `last.pt`, and the newest checkpoint of each series, such as `epoch-3.pt`. An older
-/// one takes the place of an incomplete one only where nothing else is there: a model of one step and an optimizer of
-/// another are no checkpoint.
+/// one replaces an incomplete one only if there is nothing else: a model of one step and an optimizer of another are no
+/// checkpoint.
 fn resumable(
     files: &BTreeMap<String, Stamp>,
     content: &BTreeMap<String, Stamp>,
@@ -157,7 +158,7 @@ fn resumable(
     Ok(found)
 }
 
-/// Which files make up a checkpoint, where too many do less harm than too few.
+/// Which files make up a checkpoint. Too many files do less harm here than too few.
 struct Belonging<'a> {
     files: &'a BTreeMap<String, Stamp>,
     likely: Groups,
@@ -174,7 +175,8 @@ impl<'a> Belonging<'a> {
         Self { files, likely: Groups::of(each()), possible: Groups::to_keep(each()), alike }
     }
 
-    /// Each file such as `epoch=3-step=40.ckpt` is a checkpoint: of a fast training all of them would be one otherwise.
+    /// Each file such as `epoch=3-step=40.ckpt` is its own checkpoint. Otherwise all files of a fast training would be
+    /// one.
     fn groups(&self, path: &str) -> &Groups {
         if is_checkpoint_name(path) { &self.likely } else { &self.possible }
     }
@@ -184,12 +186,12 @@ impl<'a> Belonging<'a> {
         numbered_folder(path).is_some() || self.groups(path).is_numbered(path)
     }
 
-    /// What the checkpoints of one series have in common.
+    /// The part that the checkpoints of one series have in common.
     fn kind(&self, path: &str) -> String {
         shape(numbered_folder(path).unwrap_or_else(|| self.groups(path).place(path)))
     }
 
-    /// All files of the checkpoint that has a file, and what lies in a numbered folder with one of them.
+    /// All files of the checkpoint that contains a file, and all files in a numbered folder with one of them.
     fn with(&self, path: &str) -> BTreeSet<String> {
         let mut found = self.groups(path).group(path).map(|group| group.members.clone()).unwrap_or_default();
         found.extend(self.parts(path));
@@ -202,8 +204,8 @@ impl<'a> Belonging<'a> {
         found
     }
 
-    /// The files that differ from one in a number that counts them, and were written at once with it: each rank's
-    /// `random_states_0.pkl`. No others may be there, such as those of older checkpoints.
+    /// The files that differ from one only in a number that counts them and were written together with it, such as each
+    /// rank's `random_states_0.pkl`. Empty if there are others like them, such as those of older checkpoints.
     fn parts(&self, path: &str) -> Vec<String> {
         if is_checkpoint_name(path) || numbered_folder(path).is_some() {
             return Vec::new();
@@ -222,17 +224,17 @@ impl<'a> Belonging<'a> {
     }
 }
 
-/// Whether a file is called as checkpoints are, in no numbered folder.
+/// Whether a file is named like a checkpoint and lies in no numbered folder.
 fn is_checkpoint_name(path: &str) -> bool {
     let as_folder = format!("{}/", file_name(path));
     numbered_folder(path).is_none() && checkpoint(&as_folder) != as_folder
 }
 
-/// What lies beside the newest checkpoint and leads to it: a script that finds its checkpoint by a pointer starts from the
-/// beginning without that.
+/// The files beside the newest checkpoint that lead to it. A script that finds its checkpoint by a pointer starts from
+/// the beginning without them.
 struct Beside {
     groups: Groups,
-    /// By their last names: the newest checkpoint's places, and those of all others.
+    /// The last parts of the names of the newest checkpoint's places, and of all others.
     newest: BTreeSet<String>,
     others: BTreeSet<String>,
     /// The folders on the way to it.
@@ -250,8 +252,8 @@ impl Beside {
         Self { groups, newest: own, others, folders }
     }
 
-    /// Counters, pointers, configurations: small, and of no checkpoint of their own. What leads to another checkpoint is
-    /// none, nor is a log: all logs come along, however long.
+    /// Counters, pointers and configurations: small files that belong to no other checkpoint. A text that leads to
+    /// another checkpoint does not count, nor does a log: all logs are collected anyway.
     fn texts(&self, disk: &dyn Disk, folder: &Path, files: &BTreeMap<String, Stamp>) -> Vec<String> {
         let is_one = |path: &str, stamp: &Stamp| {
             let is_near = Path::new(path).parent().is_some_and(|folder| self.folders.contains(folder));
@@ -265,7 +267,7 @@ impl Beside {
         files.iter().filter(|(path, stamp)| is_one(path, stamp)).map(|(path, _)| path.clone()).collect()
     }
 
-    /// The links in each folder on the way to it that lead to it, or to such a folder.
+    /// The links in each folder on the way to the newest checkpoint that lead to it or to such a folder.
     fn links(&self, disk: &dyn Disk, folder: &Path) -> io::Result<BTreeMap<String, String>> {
         let folders: BTreeSet<_> = self.folders.iter().filter_map(|folder| folder.file_name()).collect();
         let mut found = BTreeMap::new();
@@ -282,8 +284,9 @@ impl Beside {
     }
 }
 
-/// All files of the newest checkpoint of which none is incomplete. `candidates` decide which one is newer. What lies in a
-/// numbered folder with it belongs to it, where that is taken `with_folder`: a model without one of its files is none.
+/// All files of the newest checkpoint that has no incomplete file. `candidates` decide which one is newer. If
+/// `with_folder`, all files in a numbered folder with it belong to it, because a model without one of its files is
+/// incomplete.
 fn newest_complete(
     files: &BTreeMap<String, Stamp>,
     mut candidates: BTreeMap<String, Stamp>,

@@ -1,4 +1,4 @@
-//! Reads files, and says what is in them.
+//! Reads files and judges their contents.
 
 use std::io;
 use std::path::Path;
@@ -40,22 +40,22 @@ const NEVER_EMPTY: [&str; 25] = [
     "zip",
     "zst",
 ];
-/// The longest pointer file: it names a checkpoint, or holds a counter.
+/// The most bytes of a pointer file, which names a checkpoint or holds a counter.
 const SMALL_BYTES: u64 = 16 * 1024;
 
-/// Whether a file holds a state, as its format or its name shows: marks, pointers and logs do not. `name` is its path below
-/// the folder of checkpoints.
+/// Whether the format or the name of a file shows that it holds a state. Marks, pointers and logs do not. `name` is its
+/// path below the checkpoint folder.
 pub(crate) fn has_content(disk: &dyn Disk, path: &Path, name: &str, bytes: u64) -> bool {
     bytes > 0 && !is_small_text(disk, path, bytes) && (!is_log_name(name) || has_format(disk, path, name))
 }
 
-/// Whether a file that is named like a log has the format of a state. Lines of JSON are that of a log.
+/// Whether a file that is named like a log has the format of a state. Lines of JSON have the format of a log.
 pub(crate) fn has_format(disk: &dyn Disk, path: &Path, name: &str) -> bool {
     let is_known = || matches!(disk.completeness(path), Ok(Completeness::Whole | Completeness::Torn));
     !is_library_log(name) && !file_name(name).to_ascii_lowercase().ends_with(".jsonl") && is_known()
 }
 
-/// Whether a file is a mark or a pointer: empty, or a short text. One that cannot be read is none.
+/// Whether a file is a mark or a pointer: empty, or a short text. False if it cannot be read.
 pub(crate) fn is_small_text(disk: &dyn Disk, path: &Path, bytes: u64) -> bool {
     small_text(disk, path, bytes).is_some()
 }
@@ -66,7 +66,7 @@ pub(crate) fn small_text(disk: &dyn Disk, path: &Path, bytes: u64) -> Option<Str
     String::from_utf8(content).ok().filter(|text| !text.contains('\0') && !is_model_text(text))
 }
 
-/// The first `most` bytes of a small file: a training may make it long meanwhile.
+/// At most the first `most` bytes of a small file, because a training may make it long meanwhile.
 pub(crate) fn read(disk: &dyn Disk, path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut content = Vec::new();
     read_pieces(disk, path, most, |piece| content.extend_from_slice(piece))?;
@@ -114,7 +114,7 @@ fn read_pieces(disk: &dyn Disk, path: &Path, bytes: u64, mut take: impl FnMut(&[
     Ok(())
 }
 
-/// For a file of so many bytes: most files are small, and there are many.
+/// A buffer for a file of so many bytes. It is small for a small file, because most of the many files are small.
 fn buffer(bytes: u64) -> Vec<u8> {
     vec![0; usize::try_from(bytes).unwrap_or(usize::MAX).min(READ_BYTES)]
 }
@@ -126,8 +126,8 @@ pub(crate) fn hash(disk: &dyn Disk, path: &Path, bytes: u64) -> io::Result<Strin
     Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Whether an unsealed file is incomplete by its format, or holds nothing although weights or a name belong into it. A file that
-/// is gone is not, nor is one that takes too much to judge: what its hash does not prove stays doubtful.
+/// Whether an unsealed file is incomplete by its format, or is empty although it should hold weights or a name. False
+/// if it is gone or takes too long to judge: a file that its hash does not prove stays doubtful.
 pub(crate) fn looks_torn(disk: &dyn Disk, path: &Path, bytes: u64) -> io::Result<bool> {
     if bytes == 0 {
         return Ok(is_never_empty(path));
@@ -135,8 +135,8 @@ pub(crate) fn looks_torn(disk: &dyn Disk, path: &Path, bytes: u64) -> io::Result
     Ok(completeness(disk, path)? == Some(Completeness::Torn))
 }
 
-/// The same of a file that a lost instance may not have written out: it has lost blocks, too, where its format is not
-/// known. Some files are sparse by design: those are sealed as they are. What a database lacks may be beside it.
+/// The same for a file that a lost instance may not have written out. If its format is unknown, lost blocks count, too.
+/// Files that are sparse by design are sealed like that. A database may have its missing parts beside it.
 pub(crate) fn looks_lost(disk: &dyn Disk, path: &Path, bytes: u64) -> io::Result<bool> {
     if bytes == 0 {
         return Ok(is_never_empty(path));
@@ -148,7 +148,7 @@ pub(crate) fn looks_lost(disk: &dyn Disk, path: &Path, bytes: u64) -> io::Result
     }
 }
 
-/// Whether a name is none of an empty file. An empty file of another name is a mark that its folder is complete.
+/// Whether a file of this name is never empty. An empty file of another name marks its folder as complete.
 fn is_never_empty(path: &Path) -> bool {
     let ending = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     NEVER_EMPTY.contains(&ending.as_str()) || is_pointer_name(&path.to_string_lossy())
@@ -162,7 +162,7 @@ fn completeness(disk: &dyn Disk, path: &Path) -> io::Result<Option<Completeness>
     }
 }
 
-/// Whether a file is complete, as its format says.
+/// Whether the format of a file shows that it is complete.
 pub(crate) fn is_whole(disk: &dyn Disk, path: &Path) -> io::Result<bool> {
     Ok(disk.completeness(path)? == Completeness::Whole)
 }

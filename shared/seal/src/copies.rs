@@ -1,4 +1,4 @@
-//! How the runner keeps a version of a file: as a copy, or under a second name. See [`kept`](crate::kept).
+//! Keeps a version of a file as a copy, or under a second name. See [`kept`](crate::kept).
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,11 +10,11 @@ use crate::reserve;
 use crate::room::{Room, Sizes};
 use crate::sealer::Sealer;
 
-/// The most that all copies may take up, where the file system cannot share blocks.
+/// The most bytes of all copies if the file system cannot share blocks.
 const MAX_BYTES: u64 = 1 << 30;
 
 impl Sealer {
-    /// Whether a version of `path` is kept; says why not.
+    /// Whether a version of `path` is kept; logs the reason if not.
     pub(crate) fn is_kept(&self, path: &str, kept: io::Result<bool>) -> bool {
         kept.unwrap_or_else(|error| {
             (self.say)(&format!("the sealed version of {path} is not kept: {error}"));
@@ -22,7 +22,7 @@ impl Sealer {
         })
     }
 
-    /// Removes what a lost instance has left without a record of it.
+    /// Removes files that a lost instance has left without an entry in the manifest.
     pub(crate) fn forget_unknown(&self, disk: &dyn Disk) -> io::Result<()> {
         for (folder, known) in
             [(kept_path(&self.own, ""), &self.record.kept), (begun_path(&self.own, ""), &self.record.begun)]
@@ -48,7 +48,7 @@ impl Sealer {
     /// Whether the file is kept now.
     pub(crate) fn keep_one(&mut self, disk: &dyn Disk, path: &str, sealed: &Sealed, room: &mut Room<'_>) -> bool {
         let before = self.record.files.get(path).filter(|before| before.sha256 != sealed.sha256);
-        // What the runner itself has put in place has an inode of its own, which the record does not have.
+        // A file that the runner itself has put in place has an inode that the manifest does not have.
         let is_other = |stamp: &Stamp| stamp.inode != sealed.stamp.inode;
         let is_renamed =
             before.is_some_and(|before| is_other(&before.stamp)) && self.first.get(path).is_none_or(is_other);
@@ -68,7 +68,7 @@ impl Sealer {
         is_kept
     }
 
-    /// False where the file has changed.
+    /// False if the file has changed.
     fn link(&self, disk: &dyn Disk, path: &str, sealed: &Sealed, target: &Path) -> io::Result<bool> {
         if disk.stamp(&self.checkpoints.join(path))? != sealed.stamp {
             return Ok(false);
@@ -79,7 +79,7 @@ impl Sealer {
         self.put(disk, &unfinished, target)
     }
 
-    /// False where there is no room for it, and where the file changes meanwhile.
+    /// False if there is no room for it, or if the file changes meanwhile.
     pub(crate) fn copy(
         &mut self,
         disk: &dyn Disk,
@@ -114,9 +114,10 @@ impl Sealer {
         self.put(disk, &unfinished, target)
     }
 
-    /// Whether a copy of `path` may be made in addition to all others, but those of the checkpoint that it replaces.
+    /// Whether there is room for a copy of `path` in addition to all others, except those of the checkpoint that it
+    /// replaces.
     fn has_room(&self, disk: &dyn Disk, path: &str, sealed: &Sealed, room: &mut Room<'_>) -> bool {
-        // What the runner keeps must not be what the training lacks for its next checkpoint.
+        // Kept copies must leave the room that the training needs for its next checkpoint.
         let wanted = sealed.stamp.bytes.saturating_mul(2).saturating_add(reserve::BYTES);
         if disk.free_bytes(&self.checkpoints).is_ok_and(|free| free < wanted) {
             return false;
@@ -129,7 +130,7 @@ impl Sealer {
             others + begun + sealed.stamp.bytes <= MAX_BYTES
         };
         let kept = || self.record.kept.iter().map(|(path, kept)| (path.as_str(), kept.stamp.bytes));
-        // Only what is a copy counts. To look at each takes time, where there are hundreds of files.
+        // Only copies count. Looking at each file is slow if there are hundreds.
         let inode = |path: PathBuf| disk.stamp(&path).ok().map(|stamp| stamp.inode);
         let is_copy = |path: &str| inode(kept_path(&self.own, path)) != inode(self.checkpoints.join(path));
         fits(room.every.get_or_insert_with(|| Sizes::of(groups, kept())))

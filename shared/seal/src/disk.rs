@@ -1,6 +1,6 @@
-//! What the seal needs of a file system.
+//! The functions of a file system that the seal needs.
 //!
-//! The runner has a mounted volume ([`MountedDisk`]); the simulation has volumes in memory, which lose what was not
+//! The runner has a mounted volume ([`MountedDisk`]). The simulation has volumes in memory, which lose what was not
 //! written out when their instance is lost.
 
 use std::collections::BTreeMap;
@@ -15,25 +15,25 @@ use serde::{Deserialize, Serialize};
 use spotsweep_beneath::{Entry, Folder, Kind, Status, is_odd};
 use spotsweep_checkpoint_formats::{Completeness, Content, completeness_by, may_mix_versions};
 
-/// Tells one content of a file from another without reading it.
+/// Distinguishes two contents of a file without reading them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamp {
     /// The file's length.
     pub bytes: u64,
     /// When it was modified, in nanoseconds since 1970.
     pub modified_ns: i64,
-    /// A file put in place by rename is another one.
+    /// Another inode means that another file was put in place by a rename.
     pub inode: u64,
 }
 
 /// A file system. Every function fails as the system call of the same name does.
 #[expect(clippy::missing_errors_doc, reason = "stated once, above")]
 pub trait Disk {
-    /// Every regular file below `folder` by its path there. Names that are not UTF-8 are left out, as JSON cannot hold
-    /// them, and so is what is removed meanwhile. A folder that does not exist is empty.
+    /// Every regular file below `folder` by its path there. Leaves out names that are not UTF-8, because JSON cannot
+    /// hold them, and files that are removed meanwhile. A folder that does not exist is empty.
     fn files(&self, folder: &Path) -> io::Result<BTreeMap<String, Stamp>>;
 
-    /// Every folder below `folder` in which nothing is, by its path there.
+    /// Every empty folder below `folder`, by its path there.
     fn empty_folders(&self, folder: &Path) -> io::Result<Vec<String>>;
 
     /// The stamp of one file.
@@ -42,31 +42,31 @@ pub trait Disk {
     /// Opens a file to read it.
     fn open(&self, file: &Path) -> io::Result<Box<dyn Content>>;
 
-    /// Creates a file, in place of what is there.
+    /// Creates a file and replaces an existing one.
     fn write(&self, file: &Path, content: &[u8]) -> io::Result<()>;
 
-    /// Renames a file or folder, and creates the folder that it goes to.
+    /// Renames a file or folder, and creates the target's folder.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
-    /// Copies a file with its owner and time, in place of what is there, and creates the folder that it goes to.
+    /// Copies a file with its owner and time, replaces an existing file, and creates the target's folder.
     fn copy(&self, from: &Path, to: &Path) -> io::Result<()>;
 
-    /// Gives a file a further name, and creates the folder of it.
+    /// Gives a file another name, and creates the folder of that name.
     fn hard_link(&self, file: &Path, name: &Path) -> io::Result<()>;
 
-    /// Makes a file of so many bytes, for which room is set aside, in place of what is there.
+    /// Makes a file of so many bytes, reserves room for them, and replaces an existing file.
     fn allocate(&self, file: &Path, bytes: u64) -> io::Result<()>;
 
-    /// Bytes that a user without privileges may still write to the file system of which `folder` is a part.
+    /// Bytes that an unprivileged user may still write to the file system that contains `folder`.
     fn free_bytes(&self, folder: &Path) -> io::Result<u64>;
 
-    /// The size of the file system of which `folder` is a part, in bytes.
+    /// The size of the file system that contains `folder`, in bytes.
     fn total_bytes(&self, folder: &Path) -> io::Result<u64>;
 
     /// The symbolic links in `folder`, with their targets.
     fn symbolic_links(&self, folder: &Path) -> io::Result<Vec<(PathBuf, PathBuf)>>;
 
-    /// Makes a symbolic link, in place of the file or link that is there.
+    /// Makes a symbolic link, and replaces an existing file or link.
     fn symbolic_link(&self, link: &Path, target: &Path) -> io::Result<()>;
 
     /// Removes a file.
@@ -83,15 +83,15 @@ pub trait Disk {
         completeness_by(file, &|path| self.open(path))
     }
 
-    /// Whether bytes of two versions may lie in a file, without its format showing it.
+    /// Whether a file may mix bytes of two versions without its format showing it.
     fn may_mix(&self, file: &Path) -> io::Result<bool> {
         may_mix_versions(file, &|path| self.open(path))
     }
 
-    /// Writes a file out, and the folder that has its name.
+    /// Writes out a file and the folder that has its name.
     fn sync(&self, file: &Path) -> io::Result<()>;
 
-    /// Writes out the whole file system of which `folder` is a part.
+    /// Writes out the whole file system that contains `folder`.
     fn sync_all(&self, folder: &Path) -> io::Result<()>;
 }
 
@@ -100,20 +100,20 @@ pub(crate) fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
-/// A file that is to be looked at.
+/// A file whose format is to be judged.
 #[derive(Debug, Clone, Copy)]
 pub struct Judged<'a> {
     /// A folder whose own path only the runner can change.
     pub root: &'a Path,
     /// The file's path below it.
     pub file: &'a Path,
-    /// The bytes that it takes up.
+    /// The bytes that it takes up on the volume.
     pub allocated: u64,
-    /// Set once reading is to end.
+    /// Set when reading is to end.
     pub stopped: &'a AtomicBool,
 }
 
-/// Looks at the formats of files that a training wrote.
+/// Judges the formats of files that a training wrote.
 #[expect(clippy::missing_errors_doc, reason = "those of the disk's functions of the same names")]
 pub trait Formats: Debug + Send + Sync {
     /// As [`Disk::completeness`].
@@ -133,24 +133,24 @@ pub fn stopped() -> io::Error {
     io::Error::other(Stopped)
 }
 
-/// Whether an operation on one file has failed for all that are to be sealed: the volume is full, or reading was stopped.
-/// Every other failure is about the file, such as a lease of the training's on it (fcntl(2), `F_SETLEASE`).
+/// Whether the failure of an operation on one file applies to all files: the volume is full, or reading was stopped.
+/// Every other failure is about the file, such as a lease of the training on it (fcntl(2), `F_SETLEASE`).
 pub(crate) fn is_about_all(error: &io::Error) -> bool {
     is_full(error) || error.get_ref().is_some_and(|inner| inner.is::<Stopped>())
 }
 
-/// A folder of this machine, and the files below it. A training can write most of them, so no link is followed there;
-/// what is no regular file counts as absent.
+/// A folder of this machine and the files below it. A training can write most of them, so no link is followed there;
+/// anything but a regular file counts as absent.
 #[derive(Debug, Clone)]
 pub struct MountedDisk {
     root: PathBuf,
-    /// Whether files are read no more.
+    /// Whether reading was stopped.
     stopped: Arc<AtomicBool>,
-    /// Who looks at formats; without one, this process does.
+    /// What judges formats; `None` for this process.
     formats: Option<Arc<dyn Formats>>,
 }
 
-/// So much of a file is read in any case: what tells a pointer from a checkpoint must not depend on the moment.
+/// This much of a file can always be read: whether a file is a pointer or a checkpoint must not depend on timing.
 const ALWAYS_READ: u64 = 1 << 20;
 
 /// Ends what is being read through a [`MountedDisk`].
@@ -158,13 +158,13 @@ const ALWAYS_READ: u64 = 1 << 20;
 pub struct StopReading(Arc<AtomicBool>);
 
 impl StopReading {
-    /// From now on reading a large file fails: it takes longer than there may be time.
+    /// Makes the reading of large files fail from now on, because it may take longer than the time that is left.
     pub fn stop(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
-/// A file that is read until that is stopped.
+/// A file whose reading can be stopped.
 struct Stoppable {
     file: File,
     stopped: Arc<AtomicBool>,
@@ -188,17 +188,17 @@ impl Content for Stoppable {
 }
 
 impl MountedDisk {
-    /// Of the folder `root`, whose own path only the runner can change.
+    /// A disk of the folder `root`, whose own path only the runner can change.
     pub fn below(root: &Path) -> Self {
         Self { root: root.to_owned(), stopped: Arc::default(), formats: None }
     }
 
-    /// The same, of whose files `formats` judges the formats.
+    /// The same disk, but `formats` judges the formats of its files.
     pub fn judged_by(self, formats: Arc<dyn Formats>) -> Self {
         Self { formats: Some(formats), ..self }
     }
 
-    /// Another one of the same folder, and how reading through it is ended.
+    /// Another disk of the same folder, and the handle that stops reading through it.
     pub fn stoppable(&self) -> (Self, StopReading) {
         let stopped = Arc::new(AtomicBool::new(false));
         (Self { stopped: Arc::clone(&stopped), ..self.clone() }, StopReading(stopped))
@@ -220,7 +220,7 @@ impl MountedDisk {
         Ok(Judged { root: &self.root, file, allocated: status.allocated, stopped: &self.stopped })
     }
 
-    /// Looks at `folder` and all below it; at nothing where it does not exist.
+    /// Looks at `folder` and everything below it. Looks at nothing if it does not exist.
     fn walk(&self, folder: &Path, look: impl FnMut(&Path, &[Entry])) -> io::Result<()> {
         match self.open_root()?.folder(self.rest(folder)?) {
             Err(error) if error.kind() == io::ErrorKind::NotFound && !is_odd(&error) => Ok(()),
@@ -345,7 +345,7 @@ fn stamp(status: &Status) -> Stamp {
     Stamp { bytes: status.bytes, modified_ns: status.modified_ns, inode: status.inode }
 }
 
-/// Writes a file whole or not at all, under another name first. It is on disk when this comes back.
+/// Writes a file completely or not at all, under another name first. It is on disk when this returns.
 pub(crate) fn write_whole(disk: &dyn Disk, file: &Path, content: &[u8]) -> io::Result<()> {
     let unfinished = unfinished(file);
     disk.write(&unfinished, content)?;
@@ -354,7 +354,7 @@ pub(crate) fn write_whole(disk: &dyn Disk, file: &Path, content: &[u8]) -> io::R
     disk.sync(file)
 }
 
-/// The name under which the runner writes what it then renames to `path`.
+/// The name under which the runner writes a file before it renames it to `path`.
 pub(crate) fn unfinished(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".part");

@@ -1,4 +1,4 @@
-//! What the record says of checkpoints that a training failed on.
+//! The manifest's entries for checkpoints that a training failed on.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub struct BadEnd {
     /// Its exit code.
     pub exit_code: i32,
-    /// The line of its output that says why; none where there is no line.
+    /// The line of its output that gives the reason; `None` if there is no such line.
     pub error: Option<String>,
 }
 
@@ -18,22 +18,23 @@ pub struct BadEnd {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Failed {
     pub(crate) name: String,
-    /// When each of its files was modified, in nanoseconds since 1970: of two versions the mark may be the same.
+    /// When each of its files was modified, in nanoseconds since 1970, because the mark may be the same in two
+    /// versions.
     pub(crate) modified: BTreeMap<String, i64>,
     /// When the newest checkpoint that was there was modified.
     pub(crate) newest_ns: i64,
     pub(crate) end: BadEnd,
     /// Whether it was complete.
     pub(crate) is_proven: bool,
-    /// The folder in `.spotsweep/torn/` of what was put aside for it.
+    /// The folder in `.spotsweep/torn/` with the files that were quarantined for it.
     pub(crate) folder: String,
     /// The files and folders there, as paths below `checkpoints/`.
     pub(crate) moved: Vec<String>,
-    /// The pointers that were replaced, as they were.
+    /// The pointers that were replaced, with their earlier content.
     pub(crate) replaced: Vec<Replaced>,
 }
 
-/// A pointer as it was, by its path below `checkpoints/`.
+/// The earlier state of a pointer, with its path below `checkpoints/`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Replaced {
     /// A symbolic link, and its target.
@@ -42,7 +43,7 @@ pub(crate) enum Replaced {
     /// A text.
     #[serde(rename = "text")]
     Text(String, String),
-    /// A text that was put aside.
+    /// A text that was quarantined.
     #[serde(rename = "moved")]
     Moved(String),
 }

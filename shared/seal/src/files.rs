@@ -1,4 +1,4 @@
-//! What lies under `checkpoints/`: files, and the checkpoints that they make up.
+//! The files under `checkpoints/`, and the checkpoints that they make up.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -10,21 +10,21 @@ use crate::groups::Groups;
 use crate::names::{UNFINISHED, has_unfinished_part, is_unfinished};
 use crate::shape::shape;
 
-/// Every regular file below `folder` by its path there, but for those beside a database.
+/// Every regular file below `folder` by its path there, except those beside a database.
 pub(crate) fn walk_all(disk: &dyn Disk, folder: &Path) -> io::Result<BTreeMap<String, Stamp>> {
     let mut found = disk.files(folder)?;
     found.retain(|path, _| !is_beside_database(disk, folder, path));
     Ok(found)
 }
 
-/// The same, but for unfinished files, too.
+/// The same, but without unfinished files.
 pub(crate) fn walk(disk: &dyn Disk, folder: &Path) -> io::Result<BTreeMap<String, Stamp>> {
     let mut found = walk_all(disk, folder)?;
     found.retain(|path, _| !has_unfinished_part(path));
     Ok(found)
 }
 
-/// What there will be of the files in `all`, among them unfinished ones: those under the names that they get in the end.
+/// The files in `all` under their final names, including the unfinished ones.
 pub(crate) fn expected(all: &BTreeMap<String, Stamp>) -> impl Iterator<Item = (&str, Stamp)> {
     let finished = all.iter().filter(|(path, _)| !has_unfinished_part(path));
     let begun = all.iter().filter(|(path, _)| is_unfinished(path));
@@ -35,8 +35,8 @@ fn finished_name(path: &str) -> &str {
     UNFINISHED.iter().find_map(|end| path.strip_suffix(end)).unwrap_or(path)
 }
 
-/// Names of checkpoints of which a file was being written after all others. What is written again under a name that is
-/// there is not missing.
+/// Names of checkpoints of which a file was being written after all others. A file that is rewritten under an existing
+/// name is not missing.
 pub(crate) fn unfinished(all: &BTreeMap<String, Stamp>, groups: &Groups) -> BTreeSet<String> {
     let name = |path: &str| groups.name(finished_name(path)).to_owned();
     let mut newest = BTreeMap::new();
@@ -52,7 +52,7 @@ pub(crate) fn unfinished(all: &BTreeMap<String, Stamp>, groups: &Groups) -> BTre
         .collect()
 }
 
-/// The newest checkpoint of `content`, as the paths that make it up among `all`.
+/// The newest checkpoint of `content`, as its paths among `all`.
 pub(crate) fn newest_group<'a>(
     groups: &Groups,
     content: impl Iterator<Item = (&'a str, Stamp)>,
@@ -63,7 +63,7 @@ pub(crate) fn newest_group<'a>(
     all.filter(|path| groups.is_same(path, newest)).cloned().collect()
 }
 
-/// How many files of each kind a checkpoint has, by the shape of their paths.
+/// The number of files of each kind in a checkpoint, by the shape of their paths.
 pub(crate) type Kinds = BTreeMap<String, usize>;
 
 /// The kinds of the files at `paths`.
@@ -73,7 +73,7 @@ pub(crate) fn kinds<'a>(paths: impl Iterator<Item = &'a String>) -> Kinds {
     kinds
 }
 
-/// Whether files of all kinds of the `older` ones are among the `newer`, and as many.
+/// Whether the `newer` files have all kinds of the `older` ones, and at least as many of each.
 pub(crate) fn has_all(newer: &Kinds, older: &Kinds) -> bool {
     older.iter().all(|(kind, count)| newer.get(kind).is_some_and(|newer| newer >= count))
 }

@@ -1,9 +1,9 @@
-//! Which files make up one checkpoint.
+//! Finds out which files make up one checkpoint.
 //!
-//! A training writes all files of a checkpoint at once, and trains for longer before the next one. So the times of files
-//! show which of the numbers in their paths are those of checkpoints, and which are those of parts: ranks, shards. Runs
-//! and the folds of a cross-validation are no checkpoints: between two of their files lies as much time as between two
-//! of them. Of a first checkpoint there is no such evidence, so its names decide.
+//! A training writes all files of a checkpoint at once, and trains for longer before the next one. So the times of
+//! files show which numbers in their paths belong to checkpoints and which to parts: ranks, shards. Runs and the folds
+//! of a cross-validation are no checkpoints: the time between two of their files is as long as between two of them. A
+//! first checkpoint gives no such evidence, so its names decide.
 
 mod bursts;
 #[cfg(test)]
@@ -22,16 +22,16 @@ use crate::shape::shape;
 pub(crate) struct Group {
     /// A path, or a pattern of several: `checkpoint_4-shard*.pt`.
     pub(crate) name: String,
-    /// Whether it is all that lies below the folder of its name.
+    /// Whether it consists of everything below the folder of its name.
     pub(crate) is_folder: bool,
     /// The paths of its files.
     pub(crate) members: BTreeSet<String>,
-    /// What tells it from others of its kind.
+    /// The numbers that distinguish it from others of its kind.
     pub(crate) numbers: Vec<u64>,
 }
 
 impl Group {
-    /// The folder or the files that it is.
+    /// Its folder, or its files if it is no folder.
     pub(crate) fn places(&self) -> Vec<&str> {
         if self.is_folder { vec![&self.name] } else { self.members.iter().map(String::as_str).collect() }
     }
@@ -48,35 +48,36 @@ pub(crate) struct Groups {
     all: Vec<Group>,
     /// The place of each file's checkpoint in `all`, by path.
     by_path: BTreeMap<String, usize>,
-    /// The same of the folders that are one as a whole.
+    /// The same for the folders that are a checkpoint as a whole.
     by_folder: BTreeMap<String, usize>,
 }
 
-/// What files of one checkpoint have in common.
+/// The property that all files of one checkpoint share.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Common {
-    /// All that is below a folder.
+    /// They lie below this folder.
     Folder(String),
-    /// The numbers in the last part of their paths up to some depth, and the path of its folder or the shape of that.
+    /// The numbers in the last part of their paths up to some depth, and the path of its folder or the shape of that
+    /// path.
     Numbers(usize, String, Vec<u64>),
-    /// What they have in common but for some number, and the file that was written first.
+    /// Their shape, and the file that was written first.
     Written(String, String),
     /// It is one file.
     File(String),
 }
 
-/// For each checkpoint the names that it may have, and its files.
+/// The possible names of each checkpoint, and its files.
 type Divided<'a> = BTreeMap<Common, (BTreeSet<String>, BTreeSet<&'a str>)>;
 
 impl Groups {
-    /// Divides `files`: what lies in the folder of checkpoints, and what is kept. Of a path that comes again, the first
-    /// one counts.
+    /// Divides `files`: those in the checkpoint folder, and those that are kept. If a path occurs again, the first one
+    /// counts.
     pub(crate) fn of<'a>(files: impl Iterator<Item = (&'a str, Stamp)>) -> Self {
         Self::by(files, &[Evidence::Bursts])
     }
 
-    /// The same for what is to be kept, of which too much does less harm than too little: files that may be one checkpoint
-    /// are one. So the first one of a training is kept as a whole, too.
+    /// The same for what is to be kept. Too much does less harm here than too little, so files that may be one
+    /// checkpoint are one. So the first one of a training is kept completely, too.
     pub(crate) fn to_keep<'a>(files: impl Iterator<Item = (&'a str, Stamp)>) -> Self {
         Self::by(files, &[Evidence::Bursts, Evidence::Order])
     }
@@ -139,13 +140,13 @@ impl Groups {
         found
     }
 
-    /// The checkpoint of a file, also of one in a folder that is one.
+    /// The checkpoint of a file, also of one in a folder that is a checkpoint.
     pub(crate) fn group(&self, path: &str) -> Option<&Group> {
         let in_folder = || path.match_indices('/').find_map(|(end, _)| self.by_folder.get(&path[..end]));
         self.by_path.get(path).or_else(in_folder).map(|place| &self.all[*place])
     }
 
-    /// The checkpoint of a name.
+    /// The checkpoint with a name.
     pub(crate) fn named(&self, name: &str) -> Option<&Group> {
         self.all.iter().find(|group| group.name == name)
     }
@@ -160,7 +161,7 @@ impl Groups {
         self.group(path).map_or_else(|| checkpoint(path), |group| if group.is_folder { &group.name } else { path })
     }
 
-    /// Whether a file belongs to one checkpoint of several, so that it is not rewritten by the next.
+    /// Whether a file belongs to one checkpoint of several, so that the next one does not overwrite it.
     pub(crate) fn is_numbered(&self, path: &str) -> bool {
         is_numbered(path) || self.group(path).is_some_and(|group| !group.is_file())
     }
@@ -170,8 +171,8 @@ impl Groups {
         one == other || self.group(one).zip(self.group(other)).is_some_and(|(one, other)| std::ptr::eq(one, other))
     }
 
-    /// The checkpoints of `files` with those of their members, the most recently modified first; of several at one
-    /// moment, the last by name.
+    /// The checkpoints of `files` with their members among these, the most recently modified first. If several have the
+    /// same time, the last by name comes first.
     pub(crate) fn newest_first<'a>(
         &'a self,
         files: impl Iterator<Item = (&'a str, Stamp)>,
@@ -194,7 +195,7 @@ impl Groups {
     }
 }
 
-/// What the files at `paths` have in common, which have one value of the key of `way`.
+/// The property that the files at `paths` share. They have one value of the key of `way`.
 fn common<'a>(way: &Way, paths: &[&'a str]) -> Common {
     let first = prefix(paths[0], way.depth);
     let numbers = values(file_name(first));
@@ -210,9 +211,9 @@ fn common<'a>(way: &Way, paths: &[&'a str]) -> Common {
     Common::Numbers(depth, folder, numbers)
 }
 
-/// What names show of files of which times show nothing. A folder that is called as those of checkpoints are is one. Files
-/// beside each other with the same number are one, such as `model-4.pt` and `optimizer-4.pt`, unless only some of the
-/// older ones have all of them, such as `best-4.pt`.
+/// Groups files by their names if their times show nothing. A folder that is named like a checkpoint is one. Files
+/// beside each other with the same number are one, such as `model-4.pt` and `optimizer-4.pt`. They are not if only some
+/// of the older ones have all of them, such as `best-4.pt`.
 fn by_name<'a>(files: &BTreeMap<&'a str, Written<'a>>) -> Vec<(Common, &'a str)> {
     let mut found = Vec::new();
     let mut folders = BTreeMap::<&str, BTreeMap<u64, Vec<&str>>>::new();
@@ -239,7 +240,7 @@ fn by_name<'a>(files: &BTreeMap<&'a str, Written<'a>>) -> Vec<(Common, &'a str)>
     found
 }
 
-/// Has files with numbers that may be parts of one checkpoint be one: those of a folder with a number, and those beside each
+/// Joins numbered files that may be parts of one checkpoint: those of a folder with a number, and those beside each
 /// other with several numbers, which were written right after each other.
 fn together_at_once<'a>(named: &mut [(Common, &'a str)], files: &BTreeMap<&'a str, Written<'a>>) {
     let mut counts = BTreeMap::<Common, usize>::new();
@@ -271,8 +272,8 @@ fn together_at_once<'a>(named: &mut [(Common, &'a str)], files: &BTreeMap<&'a st
     }
 }
 
-/// Whether files by their numbers, oldest first, are checkpoints: each with files of the same names but for the number. The
-/// newest may lack some.
+/// Whether files by their numbers, oldest first, are checkpoints: each has files of the same names except for the
+/// number. The newest may lack some.
 fn are_checkpoints<'a>(by_time: impl Iterator<Item = &'a [&'a str]>) -> bool {
     let kinds = |paths: &[&str]| {
         let stems: BTreeSet<&str> = paths.iter().map(|path| stem(path)).collect();
@@ -296,7 +297,7 @@ fn values(name: &str) -> Vec<u64> {
     integers(file_name(name)).map(|number| number.parse().unwrap_or(u64::MAX)).collect()
 }
 
-/// The paths up to some depth as one, with `*` in the place of each number that differs.
+/// The paths up to some depth as one, with `*` in place of each number that differs.
 fn pattern(paths: &[&str], depth: usize) -> String {
     let prefixes: Vec<&str> = paths.iter().map(|path| prefix(path, depth)).collect();
     let runs = |path: &str| digit_runs(path).map(|run| path[run].to_owned()).collect::<Vec<_>>();
@@ -311,7 +312,7 @@ fn pattern(paths: &[&str], depth: usize) -> String {
     pattern + &prefixes[0][end..]
 }
 
-/// Several names as one: what they begin and end with, and `*` between.
+/// Several names as one: their common start and end, and `*` between.
 fn together(labels: &BTreeSet<String>) -> String {
     let (Some(first), Some(last)) = (labels.first(), labels.last()) else { return String::new() };
     if labels.len() == 1 {

@@ -1,4 +1,4 @@
-//! On resume: which checkpoints are what the seal says, and what to do about the others.
+//! Decides on resume which checkpoints are as they were sealed, and what to do about the others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -14,53 +14,53 @@ use crate::names::{file_name, is_numbered, is_pointer_name, is_settings_name};
 use crate::record::{Record, Sealed};
 use crate::shape::shape;
 
-/// Files are read again, newest first, up to so many bytes: a volume that was made from a
-/// snapshot fetches every block that is read for the first time from S3 (fact 25), and training
-/// reads little more than the newest checkpoint. Beyond that, size and time must do.
+/// Files are read again, newest first, up to so many bytes. A volume that was made from a snapshot fetches every block
+/// from S3 when it is first read (fact 25). Training reads little more than the newest checkpoint.
+/// Beyond that, size and time decide.
 const READ_AGAIN_BYTES: u64 = 1 << 30;
 
 /// Whether a file can be trusted.
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
-    /// As it was sealed.
+    /// Unchanged since its seal.
     Sealed(Sealed),
-    /// Written after the seal, and whole as far as it tells.
+    /// Written after the seal, and complete as far as it shows.
     Later,
-    /// Not what it should be.
+    /// Incomplete.
     Torn,
 }
 
-/// What was found.
+/// The result of judging a workspace.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Judgement {
-    /// The names of checkpoints that are to be put aside.
+    /// The names of checkpoints that are to be quarantined.
     pub(crate) torn: Vec<String>,
     /// Sealed files that are gone.
     pub(crate) missing: Vec<String>,
     /// The newest checkpoint with content that is left.
     pub(crate) newest: Option<String>,
-    /// The newest of marks, pointers and other texts: the newest checkpoint of a training that has nothing else.
+    /// The newest of marks, pointers and other texts. It is the newest checkpoint of a training that has nothing else.
     pub(crate) of_text: Option<String>,
-    /// What is left of the seal.
+    /// The sealed files that are left.
     pub(crate) sealed: BTreeMap<String, Sealed>,
 }
 
-/// Looks at everything once; changes nothing.
+/// Looks at everything once and changes nothing.
 pub(crate) struct Judge<'a> {
     pub(crate) disk: &'a dyn Disk,
     pub(crate) folder: &'a Path,
     /// The runner's own folder.
     pub(crate) own: &'a Path,
     pub(crate) seal: Option<&'a Record>,
-    /// Of the files, and of what is kept.
+    /// The groups of the files and of what is kept.
     pub(crate) groups: &'a Groups,
-    /// Whether inodes are those that were sealed. On the local stack a workspace that has moved is
-    /// a copy, file by file; a disk's blocks take their inodes with them.
+    /// Whether inodes are those that were sealed. On the local stack a workspace that has moved is a copy, file by
+    /// file. A migrated volume has the same inodes.
     pub(crate) same_inodes: bool,
 }
 
 impl Judge<'_> {
-    /// `unfinished` are checkpoints of which a file was being written at last: the newest is not complete.
+    /// `unfinished` are checkpoints of which a file was being written last: the newest of them is incomplete.
     pub(crate) fn judge(
         &self,
         files: &BTreeMap<String, Stamp>,
@@ -82,7 +82,7 @@ impl Judge<'_> {
                 match self.verdict(path, stamp, read_again, &shapes)? {
                     Verdict::Sealed(file) => sealed.push((path.to_owned(), file)),
                     Verdict::Later => {}
-                    // A log goes on where it is: nothing is kept to take its place.
+                    // A log stays in its place, because no version of it is kept.
                     Verdict::Torn => torn |= !self.is_log(path),
                 }
                 bytes_read += if read_again { stamp.bytes } else { 0 };
@@ -105,7 +105,7 @@ impl Judge<'_> {
                 without_content.push(name);
             }
         }
-        // A folder with a mark and nothing else, where another one has content: the rest was not written out.
+        // If a folder has only a mark and another one has content, the rest of the first was not written out.
         let mut kept = self.seal.iter().flat_map(|seal| seal.kept.keys()).filter_map(|path| self.groups.group(path));
         if let Some(other) =
             newest_content.or_else(|| kept.find(|group| group.is_folder)).filter(|group| group.is_folder)
@@ -114,7 +114,7 @@ impl Judge<'_> {
             found.torn.extend(without_content.into_iter().filter(|name| parent(name) == parent(&other.name)).cloned());
         }
         if let Some(seal) = self.seal {
-            // While the command runs it removes old checkpoints, which is no loss as long as there are others.
+            // While the command runs, it removes old checkpoints. That is no loss as long as there are others.
             let gone = seal.files.keys().filter(|path| !files.contains_key(*path));
             let is_empty = found.newest.is_none() && found.of_text.is_none() && found.torn.is_empty();
             let lost = seal.last || is_empty;
@@ -123,8 +123,8 @@ impl Judge<'_> {
         Ok(found)
     }
 
-    /// Whether nothing is left of a file that had content, as the kept version, its siblings or its name as that of a pointer
-    /// show. Another empty file is a mark.
+    /// Whether a file has lost all its content: the kept version, its siblings or the name of a pointer show that it
+    /// had some. Another empty file is a mark.
     fn is_emptied(&self, path: &str, stamp: Stamp, shapes: &BTreeSet<String>) -> bool {
         let had_content = || self.seal.is_some_and(|seal| seal.kept.get(path).is_some_and(|kept| kept.stamp.bytes > 0));
         let is_sibling = || is_numbered(file_name(path)) && shapes.contains(&shape(path));
@@ -139,7 +139,7 @@ impl Judge<'_> {
         has_content(self.disk, &self.folder.join(path), path, bytes)
     }
 
-    /// `shapes` are those of the files with content.
+    /// `shapes` are the shapes of the files with content.
     fn verdict(&self, path: &str, stamp: Stamp, read_again: bool, shapes: &BTreeSet<String>) -> io::Result<Verdict> {
         let file = self.folder.join(path);
         let by_itself = || {
@@ -147,12 +147,13 @@ impl Judge<'_> {
                 || is_mixed(self.disk, self.folder, self.own, path, self.seal)?;
             Ok(if is_torn { Verdict::Torn } else { Verdict::Later })
         };
-        // A writer that has begun and given up leaves it closed, so it may be sealed.
+        // A writer that has begun and given up leaves the file closed, so it may be sealed.
         if self.is_emptied(path, stamp, shapes) {
             return Ok(Verdict::Torn);
         }
         let Some((seal, sealed)) = self.seal.and_then(|seal| Some((seal, seal.files.get(path)?))) else {
-            // The last seal leaves out what was cut off. Of a pointer it cannot know.
+            // The last seal leaves out files that were cut off, except pointers, because a pointer does not show its
+            // end.
             let is_left_out = self.seal.is_some_and(|seal| seal.last) && !is_pointer_name(path);
             return if is_left_out && !is_database(self.disk, &file) { Ok(Verdict::Torn) } else { by_itself() };
         };
@@ -164,10 +165,10 @@ impl Judge<'_> {
             return Ok(Verdict::Sealed(Sealed { stamp: now, ..sealed.clone() }));
         }
         if seal.last && !is_database(self.disk, &file) {
-            // Nothing was written since.
+            // Nothing was written after the seal.
             return Ok(Verdict::Torn);
         }
-        // The command went on after the seal: what differs from it is newer, not worse.
+        // The command went on after the seal: a file that differs is newer, not worse.
         if now.bytes == 0 && then.bytes > 0 { Ok(Verdict::Torn) } else { by_itself() }
     }
 }

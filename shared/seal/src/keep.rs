@@ -20,12 +20,12 @@ use crate::sealer::Sealer;
 use crate::shape::shape;
 use crate::together::{Partner, note, partners};
 
-/// A checkpoint with fewer files than the one before counts as complete when nothing was written to it for so long.
+/// A checkpoint with fewer files than the one before counts as complete if nothing was written to it for this time.
 const COMPLETE_AFTER_NS: i64 = 300_000_000_000;
 
 impl Sealer {
-    /// Keeps the newest checkpoint of `files`, which are about to be sealed at `now_ns`, and drops what it replaces.
-    /// What cannot be kept costs progress only after a lost instance.
+    /// Keeps the newest checkpoint of `files`, which are about to be sealed at `now_ns`, and drops what it replaces. A
+    /// checkpoint that cannot be kept costs progress only if an instance is lost.
     pub(crate) fn keep(&mut self, disk: &dyn Disk, files: &Kept, groups: &Groups, now_ns: i64) {
         let next = self.next_group(disk, files, groups, now_ns);
         let (mut added, mut room) = (Vec::new(), Room::of(groups));
@@ -46,8 +46,8 @@ impl Sealer {
                 let sealed = Sealed { doubtful: sealed.doubtful && !was_sound, ..sealed.clone() };
                 self.record.kept.insert(path.clone(), sealed);
             }
-            // A file that may be incomplete does not replace one that is not. Of two such versions the longer one may be
-            // complete, and the shorter one is its beginning.
+            // A file that may be incomplete does not replace a complete one. Of two such versions the longer one
+            // replaces the shorter one, which may be only its beginning.
             let is_worse = || {
                 let names_nothing = || self.names_nothing(disk, path, files, groups);
                 let is_better = |kept: &Sealed| !kept.doubtful || kept.stamp.bytes > sealed.stamp.bytes;
@@ -67,15 +67,15 @@ impl Sealer {
         });
     }
 
-    /// The checkpoints of `files`, of what was sealed before, and of what is kept: a training may have removed the others,
-    /// which show what the newest one consists of.
+    /// The checkpoints of `files`, of what was sealed before, and of what is kept. The training may have removed the
+    /// others, but they show which files make up the newest one.
     pub(crate) fn groups(&self, files: &Kept) -> Groups {
         let files = files.iter().chain(&self.record.files).map(|(path, sealed)| (path.as_str(), sealed.stamp));
         Groups::to_keep(files.chain(self.record.kept_files()))
     }
 
     /// The newest checkpoint of `files` that is to replace the kept one. The training may be writing a newer one.
-    /// Numbered texts are checkpoints where nothing else is one.
+    /// Numbered texts are checkpoints if nothing else is one.
     fn next_group(&self, disk: &dyn Disk, files: &Kept, groups: &Groups, now_ns: i64) -> Option<BTreeSet<String>> {
         let has_content =
             |folder: &Path, path: &str, file: &Sealed| has_content(disk, &folder.join(path), path, file.stamp.bytes);
@@ -95,11 +95,11 @@ impl Sealer {
         newer.map(|(group, _)| paths(group)).find(|group| self.is_next(group, files, groups, now_ns))
     }
 
-    /// Drops the checkpoints that `group` replaces, if all of `group` is kept: none if it may be incomplete. If a part of
-    /// it is not kept, as the training is writing to it again, drops what was `added` of it.
+    /// Drops the checkpoints that `group` replaces, if all of `group` is kept and none of it is doubtful. If a part of
+    /// it is not kept, because the training is writing to it again, drops what was `added` of it.
     fn drop_replaced(&mut self, disk: &dyn Disk, group: &BTreeSet<String>, groups: &Groups, added: &[String]) {
         let is_whole = group.iter().all(|path| self.record.kept.contains_key(path));
-        // A part of a checkpoint that the training has removed is still one of it.
+        // A file of a checkpoint still belongs to it after the training has removed the file.
         let names: BTreeSet<&str> = group.iter().map(|path| groups.name(path)).collect();
         let is_old = |path: &&String| groups.is_numbered(path) && !names.contains(groups.name(path));
         let old: Vec<String> = self.record.kept.keys().filter(is_old).cloned().collect();
@@ -112,9 +112,9 @@ impl Sealer {
         dropped.iter().for_each(|path| self.drop_kept(disk, path));
     }
 
-    /// Keeps what was found sealed, and what is newer where nothing is kept in its place: whether it is complete shows
-    /// only when the command loads it. So too for texts that name a checkpoint: an instance may be lost before the first
-    /// seal, and in the middle of the next text.
+    /// Keeps the sealed files that were found, and newer ones if nothing is kept in their place: only when the command
+    /// loads a file does it show whether it is complete. Also keeps texts that name a checkpoint, because an instance
+    /// may be lost before the first seal, while the next text is being written.
     pub(crate) fn keep_found(&mut self, disk: &dyn Disk, groups: &Groups, newest: Option<&str>) -> io::Result<()> {
         let (mut files, mut begun) = (self.record.files.clone(), Kept::new());
         let is_numbered = |path: &str| groups.is_numbered(path);
@@ -150,13 +150,13 @@ impl Sealer {
         Ok(())
     }
 
-    /// Keeps versions that the training is about to start from and to write over, while older ones stay kept: their
-    /// format shows neither that they are complete, nor that two of them are mixed.
+    /// Keeps versions that the training is about to start from and to write over, while older ones stay kept. Their
+    /// format does not show whether they are complete or whether they mix two versions.
     fn keep_begun(&mut self, disk: &dyn Disk, begun: Kept, groups: &Groups) {
         let (before, mut room) = (std::mem::take(&mut self.record.begun), Room::of(groups));
         for (path, sealed) in begun {
             let is_known = before.get(&path).is_some_and(|before| before.sha256 == sealed.sha256);
-            // The training has run on from the one before: it has written another.
+            // The training has gone on from the version before and has written another.
             if let Some(before) = before.get(&path).filter(|_| !is_known) {
                 let put = self.put(disk, &begun_path(&self.own, &path), &kept_path(&self.own, &path));
                 if self.is_kept(&path, put) {
@@ -172,8 +172,8 @@ impl Sealer {
         }
     }
 
-    /// Whether the checkpoint `group` of `files` is to be kept after the one that is: it is newer, and complete as far as
-    /// one can tell. It has all files that the kept one has, or nothing was written to it for some time.
+    /// Whether to keep the checkpoint `group` of `files` after the kept one: it is newer, and complete as far as one
+    /// can tell. It has all files that the kept one has, or nothing was written to it for some time.
     fn is_next(&self, group: &BTreeSet<String>, files: &Kept, groups: &Groups, now_ns: i64) -> bool {
         let numbered = || self.record.kept.iter().filter(|(path, _)| groups.is_numbered(path));
         let has_sound = numbered().any(|(_, file)| !file.doubtful);
@@ -187,8 +187,8 @@ impl Sealer {
         modified >= kept_at.max() && (has_all || is_quiet)
     }
 
-    /// Whether the text at `path` names no checkpoint, though its kept version does: its writer has given it up, and it
-    /// is closed. A pointer is written after its checkpoint.
+    /// Whether the text at `path` names no checkpoint although its kept version does: its writer has given up, and the
+    /// file is closed. A training writes a pointer after its checkpoint.
     fn names_nothing(&self, disk: &dyn Disk, path: &str, files: &Kept, groups: &Groups) -> bool {
         if groups.is_numbered(path) {
             return false;
@@ -200,15 +200,15 @@ impl Sealer {
         names_one(&before, &|word| shapes.contains(&shape(word))) && !names_one(&now, &|word| names.contains(word))
     }
 
-    /// Whether a file is empty that had content, or that is to name a checkpoint: its writer has begun, and has given up.
+    /// Whether a file is empty although it had content or has the name of a pointer: its writer has begun and given up.
     pub(crate) fn is_emptied(&self, path: &str, bytes: u64) -> bool {
         let had_content = |files: &Kept| files.get(path).is_some_and(|file| file.stamp.bytes > 0);
         bytes == 0 && (is_pointer_name(path) || had_content(&self.record.files) || had_content(&self.record.kept))
     }
 
-    /// Puts the newest versions of the files of `group` that the runner has, and that differ, in their places; those files
-    /// go aside. Where `only_sealed`, not those of which it is not known that they are complete. What belongs to them goes
-    /// back, too. Whether there are any.
+    /// Puts the newest kept versions of the files of `group` in their places if they differ, and quarantines the
+    /// present files. If `only_sealed`, leaves out versions that are not known to be complete. Also puts back the files
+    /// that belong to them. Returns whether there are any.
     pub(crate) fn replace_with_kept(
         &mut self,
         disk: &dyn Disk,

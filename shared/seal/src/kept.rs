@@ -1,7 +1,7 @@
-//! What the runner keeps of sealed checkpoints, in `.spotsweep/kept/`, until it has sealed newer ones.
+//! Kept copies of sealed checkpoints in `.spotsweep/kept/`, until newer ones are sealed.
 //!
-//! A training removes its older checkpoints, or writes over them, and may do so before the newer one is written out. So
-//! the newest sealed checkpoint is copied, up to a bound. Beyond it, files with a number stay under a second name
+//! A training removes or overwrites its older checkpoints, and may do so before the newer one is written out. So the
+//! runner copies the newest sealed checkpoint, up to a bound. Beyond it, files with a number get a second name
 //! (link(2)), which takes up no space.
 
 use std::collections::BTreeMap;
@@ -17,33 +17,34 @@ use crate::groups::Groups;
 use crate::logs::{Change, may_be_log};
 use crate::record::{Part, Record, Sealed};
 
-/// The folder of what is kept.
+/// The folder of kept copies.
 const KEPT: &str = "kept";
-/// The folder of versions that an attempt began with, though they were not sealed. Only of formats that do not show
+/// The folder of versions that an attempt began with, though they were not sealed. It has only formats that do not show
 /// whether a file mixes two versions.
 const BEGUN: &str = "begun";
-/// The smallest part of a file that a device writes as a whole or not at all.
+/// The smallest part of a file that a device writes completely or not at all.
 const SECTOR: usize = 512;
-/// So many parts of a file are noted as constant.
+/// The most parts of a file that are noted as constant.
 const MOST_PARTS: usize = 32;
 
 /// Files that are kept, by path below `checkpoints/`.
 pub(crate) type Kept = BTreeMap<String, Sealed>;
 
-/// A checkpoint that is back in its place.
+/// A checkpoint that was put back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Back {
     pub(crate) name: String,
     /// When it was written.
     pub(crate) modified_ns: i64,
-    /// Whether a newer one is left, which has fewer files.
+    /// Whether a newer one is left that has fewer files.
     pub(crate) is_older: bool,
 }
 
-/// Puts back the kept checkpoints with numbers, where the training has removed them or a part of them. Not where a newer
-/// one than they are is left with files of all their kinds: `newest`, modified at that time. Where none is left, all that
-/// is kept goes back. The newest that is back. What lies beside a database that is gone goes `aside`.
-/// `groups` are those of all files that lay there, and of what is kept.
+/// Puts back the numbered kept checkpoints that the training has removed completely or partly. Puts back none if a
+/// newer one is left with files of all their kinds. `newest` is the newest one that is left and the time of its
+/// modification. If none is left, everything that is kept goes back. Returns the newest one that was put back. Moves
+/// files beside a database that is gone to `aside`. `groups` are those of all files that lay there, and of what is
+/// kept.
 pub(crate) fn restore_removed(
     disk: &dyn Disk,
     [checkpoints, own, aside]: [&Path; 3],
@@ -79,9 +80,9 @@ pub(crate) fn restore_removed(
     }))
 }
 
-/// Whether there are files of all kinds of the kept `group` that are newer. A lost instance may have written out the
-/// removal of a checkpoint, and not all files of the next one. A script that looks for a missing one of them, such as a
-/// mark, takes no notice of the rest.
+/// Whether there are newer files of all kinds of the kept `group`. A lost instance may have written out the removal of
+/// a checkpoint, and not all files of the next one. A script that looks for a missing one of them, such as a mark,
+/// ignores the rest.
 fn newer_has_all(
     disk: &dyn Disk,
     checkpoints: &Path,
@@ -94,7 +95,7 @@ fn newer_has_all(
     Ok(has_all(&kinds(newer.map(|(path, _)| path)), &kinds(group.iter().map(|(path, _)| *path))))
 }
 
-/// Puts `source` in the place of `target`, if it is what `sealed` proves.
+/// Puts `source` in the place of `target`, if its content is as `sealed` says.
 pub(crate) fn restore(disk: &dyn Disk, source: &Path, target: &Path, sealed: &Sealed) -> io::Result<bool> {
     let is_intact = is_intact(disk, source, sealed)?;
     if is_intact {
@@ -103,7 +104,7 @@ pub(crate) fn restore(disk: &dyn Disk, source: &Path, target: &Path, sealed: &Se
     Ok(is_intact)
 }
 
-/// Copies `source` to `target`. Where there is no room for a copy, the target is a second name of it.
+/// Copies `source` to `target`. If there is no room for a copy, makes the target a second name of it.
 pub(crate) fn put_in_place(disk: &dyn Disk, source: &Path, target: &Path) -> io::Result<()> {
     match disk.copy(source, target) {
         Err(error) if is_full(&error) => disk.hard_link(source, target),
@@ -111,7 +112,7 @@ pub(crate) fn put_in_place(disk: &dyn Disk, source: &Path, target: &Path) -> io:
     }
 }
 
-/// Whether a file is what `sealed` proves.
+/// Whether the content of a file is as `sealed` says.
 pub(crate) fn is_intact(disk: &dyn Disk, file: &Path, sealed: &Sealed) -> io::Result<bool> {
     Ok(disk.stamp(file).is_ok() && hash(disk, file, sealed.stamp.bytes)? == sealed.sha256)
 }
@@ -123,10 +124,10 @@ pub(crate) fn versions<'a>(record: &'a Record, own: &Path, path: &str) -> Vec<(P
     begun.into_iter().chain(kept).collect()
 }
 
-/// Whether the file at `path` has parts of an earlier version in it, or is the beginning of it: sectors that a lost
-/// instance had not written out, or an end. A file that has only grown is not, nor is a log that was begun again, nor one
-/// that the training replaces by another file. Sectors that were the same in two complete versions, such as a header or
-/// padding, show nothing: only those count that had changed between them.
+/// Whether the file at `path` has parts of an earlier version in it, or is only the beginning of one. A lost instance
+/// may not have written out some sectors or the end. False for a file that has only grown, a log that was begun again,
+/// and a file that the training replaces by another file. Sectors that were the same in two complete versions, such as
+/// a header or padding, do not count.
 pub(crate) fn is_mixed(
     disk: &dyn Disk,
     checkpoints: &Path,
@@ -142,7 +143,7 @@ pub(crate) fn is_mixed(
         return Ok(false);
     }
     for (version, sealed) in versions {
-        // A version that is itself overwritten shows nothing.
+        // A version that was itself overwritten proves nothing.
         if shares_sectors(disk, &file, &version, constant)? && is_intact(disk, &version, sealed)? {
             return Ok(true);
         }
@@ -150,8 +151,8 @@ pub(crate) fn is_mixed(
     Ok(false)
 }
 
-/// The parts that a complete version of the file at `path` has in common with the kept version, which is complete, too. Both
-/// as sealed. Absent where nothing is to be compared.
+/// The parts that a complete version of the file at `path` shares with its kept version, which is complete, too. Both
+/// are as sealed. `None` if there is nothing to compare.
 pub(crate) fn constant_parts(
     disk: &dyn Disk,
     checkpoints: &Path,
@@ -175,8 +176,8 @@ pub(crate) fn constant_parts(
     Ok(Some(joined(parts)))
 }
 
-/// At most [`MOST_PARTS`]: those with the least between them become one. A mix that lies between them alone is not noticed
-/// then. Of a file that has its constant parts all over, a bitmap would be needed, of which the record has no room.
+/// At most [`MOST_PARTS`]: the parts with the smallest gaps between them become one. A mix that lies only in such a gap
+/// is not noticed then. A file with constant parts all over would need a bitmap, for which the manifest has no room.
 fn joined(parts: Vec<Part>) -> Vec<Part> {
     let mut between: Vec<u64> = parts.windows(2).map(|pair| pair[1].0 - pair[0].1).collect();
     between.sort_unstable_by(|one, other| other.cmp(one));
@@ -191,7 +192,7 @@ fn joined(parts: Vec<Part>) -> Vec<Part> {
     joined
 }
 
-/// Whether some parts of a file are those of `version`, and others are not. Those that are `constant` do not count.
+/// Whether some parts of a file are those of `version`, and others are not. The `constant` parts do not count.
 fn shares_sectors(disk: &dyn Disk, file: &Path, version: &Path, constant: &[Part]) -> io::Result<bool> {
     let Ok(before) = disk.stamp(version) else { return Ok(false) };
     let (mut has_same, mut has_other) = (false, disk.stamp(file)?.bytes < before.bytes);
@@ -205,7 +206,7 @@ fn shares_sectors(disk: &dyn Disk, file: &Path, version: &Path, constant: &[Part
     Ok(has_same && has_other)
 }
 
-/// Looks at each sector of two files: where it is, and whether it is the same in both.
+/// Compares two files sector by sector: calls `look` with the place of each, and whether it is the same in both.
 fn compare(disk: &dyn Disk, file: &Path, version: &Path, mut look: impl FnMut(Part, bool)) -> io::Result<()> {
     let mut at = 0;
     read_pair(disk, file, version, |now, before| {
@@ -217,12 +218,12 @@ fn compare(disk: &dyn Disk, file: &Path, version: &Path, mut look: impl FnMut(Pa
     })
 }
 
-/// Where the kept version of a file lies.
+/// The path of the kept version of a file.
 pub(crate) fn kept_path(own: &Path, path: &str) -> PathBuf {
     own.join(KEPT).join(path)
 }
 
-/// Where the version of a file lies that an attempt began with.
+/// The path of the version of a file that an attempt began with.
 pub(crate) fn begun_path(own: &Path, path: &str) -> PathBuf {
     own.join(BEGUN).join(path)
 }

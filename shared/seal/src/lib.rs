@@ -1,7 +1,7 @@
-//! The seal: the runner's proof that the checkpoints on a volume are whole.
+//! The seal: the runner's proof that the checkpoints on a volume are complete.
 //!
-//! The runner seals a workspace with it, and the simulation does the same with volumes in memory. So nothing here reads
-//! a clock, and files are reached through [`Disk`](disk::Disk) only.
+//! The runner seals a workspace with it, and the simulation seals volumes in memory. So nothing here reads a clock, and
+//! files are reached only through [`Disk`](disk::Disk).
 
 mod aside;
 mod at_end;
@@ -45,7 +45,7 @@ pub const CHECKPOINTS: &str = "checkpoints";
 /// The runner's own folder on a workspace.
 pub const OWN: &str = ".spotsweep";
 
-/// In that folder, what the training leaves in its storage folder (`$SPOTSWEEP_OUTPUT`).
+/// The folder in `OWN` for the files that the training leaves in its storage folder (`$SPOTSWEEP_OUTPUT`).
 pub const STORAGE: &str = "storage";
 
 /// Writes a line to the job's log.

@@ -1,16 +1,16 @@
-//! What the names of files say.
+//! Reads checkpoints, pointers and logs from the names of files.
 
 use std::ops::Range;
 
-/// Endings of names under which programs write what they later rename.
+/// Endings of names under which programs write files that they later rename.
 pub(crate) const UNFINISHED: [&str; 5] = [".part", ".partial", ".tmp", ".temp", "~"];
-/// Hugging Face's trainer writes a checkpoint folder under such a name.
+/// The start of the name under which Hugging Face's trainer writes a checkpoint folder.
 const UNFINISHED_START: &str = "tmp-";
-/// With a number after them: folders that are one checkpoint, as Hugging Face, DeepSpeed, Megatron,
-/// Accelerate, Lightning and Ray name them.
+/// Names of folders that are one checkpoint if a number follows, as Hugging Face, DeepSpeed, Megatron, Accelerate,
+/// Lightning and Ray name them.
 const CHECKPOINT_FOLDERS: [&str; 8] =
     ["checkpoint", "ckpt", "step", "global_step", "epoch", "iter", "iteration", "model_step"];
-/// Endings of the names of logs, under which other programs write models and states.
+/// Endings of the names of logs. Other programs write models and states under them.
 const LOGS: [&str; 5] = [".csv", ".jsonl", ".log", ".tsv", ".txt"];
 
 /// Endings of the names of settings, such as Lightning's `hparams.yaml`: they are written at the start, and no training
@@ -33,20 +33,20 @@ pub(crate) fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Whether a file goes by a name under which programs write what they later rename.
+/// Whether a file has a name under which programs write files that they later rename.
 pub(crate) fn is_unfinished(path: &str) -> bool {
     let name = file_name(path);
     name.starts_with(UNFINISHED_START) || UNFINISHED.iter().any(|end| name.ends_with(end))
 }
 
-/// The checkpoint that a file belongs to by its name: the outermost folder that is called as those of checkpoints are, or
-/// else the file itself.
+/// The checkpoint that a file belongs to by its name: the outermost folder that is named like a checkpoint, or else the
+/// file itself.
 pub(crate) fn checkpoint(path: &str) -> &str {
     let mut folders = path.match_indices('/').map(|(end, _)| &path[..end]);
     folders.find(|folder| is_checkpoint_folder(file_name(folder))).unwrap_or(path)
 }
 
-/// Whether a name has pairs of a word and a number only, such as `epoch=4-step=40.ckpt`.
+/// Whether a name consists of pairs of a word and a number, such as `epoch=4-step=40.ckpt`.
 fn is_checkpoint_folder(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let (pairs, ending) = name.split_at(digit_runs(&name).last().map_or(0, |run| run.end));
@@ -56,7 +56,7 @@ fn is_checkpoint_folder(name: &str) -> bool {
     is_ending && words.peek().is_some_and(|first| pairs.starts_with(first)) && words.all(is_word)
 }
 
-/// Where the numbers of a name are: digits in a row.
+/// The places of the numbers in a name: digits in a row.
 pub(crate) fn digit_runs(name: &str) -> impl Iterator<Item = Range<usize>> {
     let (bytes, mut at) = (name.as_bytes(), 0);
     std::iter::from_fn(move || {
@@ -66,7 +66,7 @@ pub(crate) fn digit_runs(name: &str) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// The same of its integers: the parts of a decimal number such as 0.25 are none.
+/// The same for its integers: the parts of a decimal number such as 0.25 are not integers.
 fn integer_runs(name: &str) -> impl Iterator<Item = Range<usize>> {
     let starts = |text: &str| text.strip_prefix('.').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
     let ends = |text: &str| text.strip_suffix('.').is_some_and(|rest| rest.ends_with(|c: char| c.is_ascii_digit()));
@@ -78,7 +78,7 @@ pub(crate) fn integers(name: &str) -> impl Iterator<Item = &str> {
     integer_runs(name).map(|run| &name[run])
 }
 
-/// A file's name up to its first dot. Not up to one before a number and a score, as in Keras's
+/// A file's name up to its first dot. A dot before a number and a score does not count, as in Keras's
 /// `weights.03-0.31.weights.h5`.
 pub(crate) fn stem(path: &str) -> &str {
     let name = file_name(path).trim_start_matches('.');
@@ -97,45 +97,45 @@ pub(crate) fn number(path: &str) -> Option<&str> {
     integer_runs(name).filter(|run| run.end <= stem.len()).last().map(|run| &name[run])
 }
 
-/// Whether a file belongs to one checkpoint of several, so that it is not rewritten by the next.
+/// Whether a file belongs to one checkpoint of several, so that the next one does not overwrite it.
 pub(crate) fn is_numbered(path: &str) -> bool {
     checkpoint(path) != path || digit_runs(stem(path)).next().is_some()
 }
 
-/// Whether a file is called as pointer files are.
+/// Whether a file is named like a pointer file.
 pub(crate) fn is_pointer_name(path: &str) -> bool {
     POINTERS.contains(&file_name(path))
 }
 
-/// Whether a link or a file is called as those are that name the checkpoint which a script starts from.
+/// Whether a link or a file is named like those that name the checkpoint from which a script starts.
 pub(crate) fn is_latest_name(path: &str) -> bool {
     is_pointer_name(path) || ["last", "latest"].contains(&stem(path))
 }
 
-/// Whether only a library's log has such a name: the event files that TensorBoard looks for, CatBoost's logs, and the runs
-/// of W&B. They are written all the time, and no training starts from them.
+/// Whether only the log of a library has such a name: the event files that TensorBoard looks for, CatBoost's logs, and
+/// the runs of W&B. They are written all the time, and no training starts from them.
 pub(crate) fn is_library_log(path: &str) -> bool {
     let name = file_name(path);
-    // CatBoost's event files have no time and host behind that.
+    // CatBoost's event files have no time and host after the mark.
     let after_mark = name.split_once(".tfevents").map(|(_, rest)| rest);
     let is_event_file = after_mark.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
     let is_run = name.starts_with("run-") && name.ends_with(".wandb");
     is_event_file || is_run || CATBOOST_LOGS.contains(&name)
 }
 
-/// Whether a file goes by a name under which settings are written.
+/// Whether a file has a name under which settings are written.
 pub(crate) fn is_settings_name(path: &str) -> bool {
     let name = file_name(path).to_ascii_lowercase();
     SETTINGS.iter().any(|end| name.ends_with(end))
 }
 
-/// Whether a file goes by a name under which logs are written. How it changes shows whether it is one.
+/// Whether a file has a name under which logs are written. Its changes show whether it is one.
 pub(crate) fn is_log_name(path: &str) -> bool {
     let name = file_name(path).to_ascii_lowercase();
     is_library_log(path) || (LOGS.iter().any(|end| name.ends_with(end)) && !is_pointer_name(path))
 }
 
-/// Whether an empty file that was being written is cut off, and not a mark: marks have no ending.
+/// Whether an empty file that was being written is cut off and not a mark: marks have no ending.
 pub(crate) fn has_lost_all(path: &str, bytes: u64) -> bool {
     bytes == 0 && file_name(path).trim_start_matches('.').contains('.')
 }

@@ -1,6 +1,6 @@
 //! Text files and symbolic links that name a checkpoint, such as DeepSpeed's `latest`.
 //!
-//! A script starts from the checkpoint that they name. Where that one is gone, many scripts start from their beginning.
+//! A script starts from the checkpoint that they name. If that one is gone, many scripts start from their beginning.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -15,26 +15,26 @@ use crate::kept::{Kept, kept_path, restore};
 use crate::names::{file_name, is_latest_name, is_pointer_name, number as number_of};
 use crate::shape::{shape, words};
 
-/// What pointers are made to name, and where they are.
+/// The pointers of a workspace and what repairs them.
 pub(crate) struct Pointers<'a> {
     pub(crate) disk: &'a dyn Disk,
     pub(crate) checkpoints: &'a Path,
     pub(crate) own: &'a Path,
     pub(crate) kept: &'a Kept,
     pub(crate) groups: &'a Groups,
-    /// Files that are as they were sealed.
+    /// Files that are unchanged since their seal.
     pub(crate) sealed: &'a Kept,
-    /// Where a pointer goes that names nothing.
+    /// Quarantine folder for a pointer that names nothing.
     pub(crate) aside: &'a Path,
 }
 
 impl Pointers<'_> {
-    /// Makes each pointer that names a checkpoint that is gone name another one: the one that its sealed version names,
-    /// or else the `newest`. The pointers that are replaced, as they were.
+    /// Repairs each pointer to a checkpoint that is gone: it then names the one that its sealed version names, or else
+    /// the `newest`. Returns the replaced pointers with their earlier content.
     pub(crate) fn repair(&self, newest: &str) -> io::Result<Vec<Replaced>> {
         let mut replaced = Vec::new();
         let files = self.disk.files(self.checkpoints)?;
-        // A pointer to one of several files names the first.
+        // A pointer to a checkpoint of several files names the first.
         let newest = self.groups.named(newest).and_then(|group| group.places().first().copied()).unwrap_or(newest);
         let present: BTreeSet<&str> = files.keys().map(|path| file_name(self.groups.place(path))).collect();
         let is_gone = |name: &str| !present.contains(name) && shape(name) == shape(file_name(newest));
@@ -85,7 +85,7 @@ impl Pointers<'_> {
         }
         match named.or_else(|| Some((now, cut?.to_owned()))) {
             Some((text, name)) => replace(self.disk, &file, &text.replace(&name, file_name(newest))).map(|()| was()),
-            // A script that finds no pointer starts from its beginning, and fails on one that names nothing.
+            // A script that finds no pointer starts from its beginning, but it fails on a pointer that names nothing.
             None if self.names_nothing(path, now, present) => {
                 put_aside(self.disk, self.checkpoints, self.aside, path)?;
                 Ok(Some(Replaced::Moved(path.to_owned())))
@@ -94,8 +94,8 @@ impl Pointers<'_> {
         }
     }
 
-    /// The path of the `newest` checkpoint of which the pointer at `path` has only the first part, folders included: its
-    /// writer has given up in the middle, so it may be sealed.
+    /// The path of the `newest` checkpoint if the pointer at `path` has only its first part, folders included. Its
+    /// writer gave up in the middle and closed it, so it may be sealed.
     fn begun_path(&self, path: &str, now: &str, newest: &str) -> Option<String> {
         let whole = self.checkpoints.join(newest);
         let whole = whole.to_str().filter(|_| is_pointer_name(path) && now.len() > 2)?;
@@ -106,7 +106,7 @@ impl Pointers<'_> {
             .map(str::to_owned)
     }
 
-    /// Whether a file with the name of a pointer names no checkpoint that is there, and is not as it was sealed.
+    /// Whether a file with the name of a pointer names no existing checkpoint and is not as it was sealed.
     fn names_nothing(&self, path: &str, text: &str, present: &BTreeSet<&str>) -> bool {
         let number = |word: &str| word.trim_matches(|c: char| !c.is_ascii_digit()).parse::<u64>().ok();
         let numbers: BTreeSet<u64> = present.iter().filter_map(|name| number(number_of(name)?)).collect();
@@ -115,8 +115,8 @@ impl Pointers<'_> {
     }
 }
 
-/// Puts a new text in the place of `file`, whose owner it keeps. A file that is written over may end up as neither the
-/// old nor the new one, and may look as it did: times are no finer than the kernel's tick.
+/// Replaces the text of `file` and keeps its owner. A file that is written over may end up as neither the old nor the
+/// new one, with the same stamp: times are no finer than the kernel's tick.
 pub(crate) fn replace(disk: &dyn Disk, file: &Path, text: &str) -> io::Result<()> {
     let unfinished = unfinished(file);
     disk.copy(file, &unfinished)?;
@@ -125,7 +125,7 @@ pub(crate) fn replace(disk: &dyn Disk, file: &Path, text: &str) -> io::Result<()
     disk.rename(&unfinished, file)
 }
 
-/// The names of what pointers to the latest checkpoint lead to: a script starts from one of those.
+/// The names that pointers to the latest checkpoint contain, because a script starts from one of those.
 pub(crate) fn names_of_latest(
     disk: &dyn Disk,
     checkpoints: &Path,
@@ -140,7 +140,7 @@ pub(crate) fn names_of_latest(
     Ok(targets.chain(named).collect())
 }
 
-/// A small text; `None` for all else.
+/// The text of a small text file; `None` for every other file.
 pub(crate) fn text(disk: &dyn Disk, file: &Path) -> Option<String> {
     small_text(disk, file, disk.stamp(file).ok()?.bytes)
 }
@@ -150,7 +150,7 @@ pub(crate) fn names_one(text: &str, is_checkpoint: &dyn Fn(&str) -> bool) -> boo
     named(text, is_checkpoint).is_some()
 }
 
-/// The first word of a text that `is_wanted`. A bare number is a name only where nothing else is there.
+/// The first word of a text that `is_wanted`. A bare number is a name only if the text has nothing else.
 fn named<'a>(text: &'a str, is_wanted: &dyn Fn(&str) -> bool) -> Option<&'a str> {
     let whole = text.trim().rsplit('/').next();
     let is_name = |word: &str| whole == Some(word) || !word.chars().all(|c| c.is_ascii_digit());

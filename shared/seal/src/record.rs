@@ -1,4 +1,4 @@
-//! The seal as it lies on the workspace: `.spotsweep/seal.json`.
+//! The checkpoint manifest on the workspace: `.spotsweep/seal.json`.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,13 +17,13 @@ use crate::logs::{Change, is_log};
 use crate::names::is_settings_name;
 
 pub(crate) const NAME: &str = "seal.json";
-/// A million files have 200 MB; what a snapshot has under this name may be anything.
+/// A manifest of a million files has 200 MB, but a snapshot may have any file under this name.
 const MOST_BYTES: u64 = 1 << 30;
 
-/// Which files were whole, and how they looked.
+/// The sealed files and their stamps.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Record {
-    /// Which attempt sealed.
+    /// The attempt that sealed.
     pub(crate) attempt: u32,
     /// Nothing was written after it: sealed at release, when the command had stopped.
     #[serde(rename = "final")]
@@ -31,24 +31,24 @@ pub(crate) struct Record {
     /// Whether a command has been started on this workspace.
     #[serde(default)]
     pub(crate) trained: bool,
-    /// By path below `checkpoints/`.
+    /// Sealed files, by path below `checkpoints/`.
     pub(crate) files: BTreeMap<String, Sealed>,
-    /// Copies in `.spotsweep/kept/`, by path below `checkpoints/`.
+    /// Kept copies in `.spotsweep/kept/`, by path below `checkpoints/`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) kept: BTreeMap<String, Sealed>,
-    /// When those of files that are rewritten in place lay there, by the same paths.
+    /// When the kept versions of files that are rewritten in place lay there, by the same paths.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) in_place: BTreeMap<String, InPlace>,
-    /// The same as what is kept, in `.spotsweep/begun/`.
+    /// Versions in `.spotsweep/begun/`, in the same form as `kept`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) begun: BTreeMap<String, Sealed>,
-    /// The checkpoints that the training failed on since it last made progress. An older runner wrote `failed`, of another
+    /// The checkpoints on which the training failed since its last progress. An older runner wrote `failed`, in another
     /// form.
     #[serde(default, deserialize_with = "known_ones", skip_serializing_if = "Vec::is_empty")]
     pub(crate) failures: Vec<Failed>,
 }
 
-/// At which seals a kept version lay in its place. Seals are counted.
+/// The first and the last seal at which a kept version lay in its place. Seals are counted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct InPlace {
     pub(crate) sha256: String,
@@ -56,12 +56,12 @@ pub(crate) struct InPlace {
     pub(crate) last: u64,
 }
 
-/// One file under the seal.
+/// One sealed file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Sealed {
     #[serde(flatten)]
     pub(crate) stamp: Stamp,
-    /// Of the content, in hexadecimal digits.
+    /// Hash of the content, in hexadecimal digits.
     pub(crate) sha256: String,
     /// Whether it may be incomplete: it was being written when its writer ended, and its format does not say.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -69,20 +69,21 @@ pub(crate) struct Sealed {
     /// How the file has changed between two seals, as far as that matters.
     #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
     pub(crate) change: Option<Change>,
-    /// Where two complete versions were the same, in order.
+    /// The parts that were the same in two complete versions, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) constant: Vec<Part>,
 }
 
-/// From one place in a file to another, in bytes.
+/// Start and end of a part of a file, in bytes.
 pub(crate) type Part = (u64, u64);
 
-/// What this version knows. Another one may write more, which must not cost the whole seal.
+/// The value if this version knows it. Another version may write more values, which must not make the whole seal
+/// unreadable.
 fn known<'de, T: DeserializeOwned, D: Deserializer<'de>>(from: D) -> Result<Option<T>, D::Error> {
     Ok(serde_json::from_value(serde_json::Value::deserialize(from)?).ok())
 }
 
-/// The same of several.
+/// The same for several values.
 fn known_ones<'de, T: DeserializeOwned, D: Deserializer<'de>>(from: D) -> Result<Vec<T>, D::Error> {
     let all = Vec::<serde_json::Value>::deserialize(from)?;
     Ok(all.into_iter().filter_map(|one| serde_json::from_value(one).ok()).collect())
@@ -94,12 +95,12 @@ impl Record {
         self.files.get(path).and_then(|sealed| sealed.change)
     }
 
-    /// What is kept, as the files were.
+    /// The kept files with their stamps.
     pub(crate) fn kept_files(&self) -> impl Iterator<Item = (&str, Stamp)> {
         self.kept.iter().map(|(path, kept)| (path.as_str(), kept.stamp))
     }
 
-    /// The seal in `folder`. One that cannot be read seals nothing: every file is then judged by itself.
+    /// The seal in `folder`. One that cannot be parsed seals nothing: every file is then judged by itself.
     pub(crate) fn read(disk: &dyn Disk, folder: &Path, say: Say) -> io::Result<Option<Self>> {
         let text = match read(disk, &folder.join(NAME), MOST_BYTES) {
             Ok(text) => text,
@@ -110,18 +111,18 @@ impl Record {
         Ok(record.map_err(|error| say(&format!("the seal is broken, going on without: {error}"))).ok())
     }
 
-    /// Whole or not at all, and on disk when this comes back.
+    /// Writes it completely or not at all. It is on disk when this returns.
     pub(crate) fn write(&self, disk: &dyn Disk, folder: &Path) -> io::Result<()> {
         write_whole(disk, &folder.join(NAME), &serde_json::to_vec(self)?)
     }
 
-    /// Removes a record in `folder` after which nothing was said to be written.
+    /// Removes a manifest in `folder` that says that nothing was written after it.
     pub(crate) fn give_up_last(disk: &dyn Disk, folder: &Path) -> io::Result<()> {
         let is_last = Self::read(disk, folder, |_| ())?.is_some_and(|record| record.last);
         if is_last { disk.remove_file(&folder.join(NAME)) } else { Ok(()) }
     }
 
-    /// What the control plane keeps of it; nothing where nothing is sealed.
+    /// The summary for the control plane; `None` if nothing is sealed.
     pub(crate) fn summary(&self) -> Option<Seal> {
         let files = || self.files.iter().map(|(path, file)| (path.as_str(), file.stamp));
         let groups = Groups::of(files().chain(self.kept_files()));

@@ -1,10 +1,10 @@
-//! The collected checkpoint of another trial, from which a trial starts: it is put on the workspace once, complete, before
-//! the training starts for the first time.
+//! Restores the collected checkpoint of another trial, from which a trial starts. It is put on the workspace once,
+//! complete, before the training starts for the first time.
 //!
-//! Its files are fetched into a folder of the runner's own. Once all are written out, a mark says so, and only then does the
-//! folder take the place of `checkpoints/`, with one rename. An attempt that is lost on the way leaves one of three states:
-//! no mark, and all is fetched again; the mark and the folder, and the folder is moved; the mark alone, and nothing is to be
-//! done, whatever the training has made of its checkpoints since.
+//! Its files are fetched into a folder of the runner's own. When all are written out, the runner writes a mark. Only
+//! then does one rename put the folder in the place of `checkpoints/`. If an attempt is lost on the way, there are
+//! three cases. Without the mark, everything is fetched again. With the mark and the folder, the folder is moved. With
+//! the mark alone, nothing is to be done, whatever the training has changed in its checkpoints since.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,29 +14,30 @@ use crate::disk::{Disk, write_whole};
 use crate::record::NAME as SEAL;
 use crate::{CHECKPOINTS, OWN};
 
-/// Where the files are put together, in the runner's own folder.
+/// The folder in the runner's own folder that collects the files.
 const ASIDE: &str = "restoring";
-/// Is there once all of the checkpoint is, and names whose it is.
+/// The mark that all of the checkpoint is there; it names the trial of the checkpoint.
 const MARK: &str = "restored";
-/// The longest mark.
+/// The most bytes of a mark.
 const MOST_BYTES: u64 = 4096;
 
-/// What is left to do.
+/// What is left to do for a restoration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Restoration {
-    /// Nothing: the workspace has it, or has had it.
+    /// Nothing: the workspace has the checkpoint, or has had it.
     Done,
-    /// Its files are to be put into this folder, which may have to be made.
+    /// The caller has to put its files into this folder, which may not exist yet.
     Into(PathBuf),
-    /// The workspace was used before: it is that of what the volume was made from.
+    /// The workspace was used before: it has the files of the volume's source.
     Occupied,
 }
 
-/// What is left to do on the workspace at `point` until it has the checkpoint `of` another trial. Nothing of an earlier try
-/// is in the folder that it names. The mark of another restoration is one of a volume that was made from a snapshot.
+/// What is left to do on the workspace at `point` until it has the checkpoint `of` another trial. The folder that it
+/// names has nothing of an earlier try. The mark of another restoration comes from the snapshot that the volume was
+/// made from.
 ///
 /// # Errors
-/// Where the workspace cannot be read or written.
+/// If the workspace cannot be read or written.
 pub fn restoration(disk: &dyn Disk, point: &Path, of: &str) -> io::Result<Restoration> {
     let own = point.join(OWN);
     let (checkpoints, aside) = (point.join(CHECKPOINTS), own.join(ASIDE));
@@ -47,7 +48,7 @@ pub fn restoration(disk: &dyn Disk, point: &Path, of: &str) -> io::Result<Restor
         }
         return Ok(Restoration::Done);
     }
-    // With a seal of other files, those of this checkpoint would count as unknown ones.
+    // With a seal of other files, the files of this checkpoint would count as unknown.
     if !disk.files(&checkpoints)?.is_empty() || disk.stamp(&own.join(SEAL)).is_ok() {
         return Ok(Restoration::Occupied);
     }
@@ -60,11 +61,11 @@ pub fn restoration(disk: &dyn Disk, point: &Path, of: &str) -> io::Result<Restor
     Ok(Restoration::Into(aside))
 }
 
-/// All files are in the folder that [`restoration`] has named: they become the trial's checkpoints. `of` is the trial that
-/// they are of.
+/// Makes the files in the folder that [`restoration`] has named the trial's checkpoints, when all are there. `of` is
+/// the trial that they come from.
 ///
 /// # Errors
-/// Where the workspace cannot be written.
+/// If the workspace cannot be written.
 pub fn restored(disk: &dyn Disk, point: &Path, of: &str) -> io::Result<()> {
     disk.sync_all(point)?;
     write_whole(disk, &point.join(OWN).join(MARK), of.as_bytes())?;
@@ -90,7 +91,7 @@ mod tests {
     use super::*;
     use crate::disk::MountedDisk;
 
-    /// A workspace whose attempt was lost after so many steps of four; the last one is the training's.
+    /// A workspace whose attempt was lost after so many of four steps; the training takes the last one.
     fn lost_after(steps: usize, point: &Path) {
         let (disk, own) = (MountedDisk::below(point), point.join(OWN));
         fs::create_dir_all(own.join(ASIDE).join("epoch-3")).unwrap();

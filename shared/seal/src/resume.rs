@@ -1,4 +1,4 @@
-//! What the next attempt makes of a workspace.
+//! Judges and repairs the workspace that the next attempt finds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -24,13 +24,13 @@ use crate::together::{Partner, counters_beside, note, partners};
 use crate::{CHECKPOINTS, OWN, Say};
 
 impl Sealer {
-    /// Holds the checkpoints on a mounted workspace against the seal of the attempt before, puts
-    /// aside what is torn, and seals what is left for this `attempt`, which is about to write.
+    /// Compares the checkpoints on a mounted workspace with the seal of the attempt before and quarantines incomplete
+    /// ones. Seals what is left for this `attempt`, which is about to write.
     ///
-    /// `point` is where the workspace is mounted. `is_disk` says whether it is a volume, and not a plain folder.
+    /// `point` is where the workspace is mounted. `is_disk` is true for a volume and false for a plain folder.
     ///
     /// # Errors
-    /// Where the workspace cannot be read or written.
+    /// If the workspace cannot be read or written.
     pub fn resume(disk: &dyn Disk, point: &Path, attempt: u32, is_disk: bool, say: Say) -> io::Result<(Self, Found)> {
         let (checkpoints, own) = (point.join(CHECKPOINTS), point.join(OWN));
         give_up(disk, &own);
@@ -68,11 +68,11 @@ impl Sealer {
         let first = walk(disk, &checkpoints)?;
         let resumed = attempt > 1 && found.newest.is_some() && seal.trained;
         let mut sealed = judged.sealed;
-        // What was sealed as something else stays said until it is sealed again.
+        // The earlier state of a file stays in the manifest until the file is sealed again.
         for (path, before) in seal.files.iter().filter(|(path, _)| first.contains_key(*path)) {
             sealed.entry(path.clone()).or_insert_with(|| before.clone());
         }
-        // No longer the last word: the command may change what is sealed.
+        // The seal is not final any more: the command may change what is sealed.
         let mut record = Record { attempt, last: false, files: sealed, ..seal };
         record.kept.retain(|path, _| !counters.contains(path));
         let unread = BTreeSet::new();
@@ -103,11 +103,11 @@ struct Workspace<'a> {
     checkpoints: &'a Path,
     own: &'a Path,
     seal: &'a Record,
-    /// What lay there when it was judged.
+    /// The files that lay there when it was judged.
     files: &'a BTreeMap<String, Stamp>,
-    /// Of those files, and of what is kept.
+    /// The groups of those files and of what is kept.
     groups: &'a Groups,
-    /// Where torn checkpoints go.
+    /// The quarantine folder for incomplete checkpoints.
     aside: PathBuf,
     say: Say,
 }
@@ -116,8 +116,9 @@ struct Workspace<'a> {
 type Written = (Option<i64>, String);
 
 impl Workspace<'_> {
-    /// Puts torn checkpoints aside, and kept ones in the places of what is torn or gone. The newest one then, and the texts
-    /// that count what is lost: their kept versions are of no use.
+    /// Quarantines incomplete checkpoints, and puts kept ones in the places of those that are incomplete or gone.
+    /// Returns the newest checkpoint after that, and the texts that count what is lost: their kept versions are of no
+    /// use.
     fn put_right(&self, judged: &Judgement, is_sealed: bool) -> io::Result<(Option<String>, Vec<String>)> {
         let (newest, of_text, counters) = self.put_torn_aside(judged)?;
         let last = newest.as_ref().map(|(modified, name)| (name.as_str(), modified.unwrap_or(i64::MIN)));
@@ -136,7 +137,8 @@ impl Workspace<'_> {
         Ok((newest.or(of_text.map(|(_, name)| name)), counters))
     }
 
-    /// The newest checkpoint after that, the newest of text, and the texts that have gone aside as they count what is lost.
+    /// Returns the newest checkpoint after that, the newest of text, and the texts that were quarantined because they
+    /// count what is lost.
     fn put_torn_aside(&self, judged: &Judgement) -> io::Result<(Option<Written>, Option<Written>, Vec<String>)> {
         let modified = |name: &String| {
             let members = self.files.iter().filter(|(path, _)| self.groups.name(path) == name);
@@ -181,7 +183,7 @@ impl Workspace<'_> {
         Ok((newest, of_text, counters))
     }
 
-    /// Puts back what belongs to the files that went `back`.
+    /// Puts back the files that belong to those that went `back`.
     fn put_partners_back(&self, back: &Kept) -> io::Result<()> {
         let Self { disk, checkpoints, own, seal, groups, files, .. } = *self;
         for (path, partner) in partners(disk, [checkpoints, own], seal, groups, (files, back))? {
@@ -195,7 +197,7 @@ impl Workspace<'_> {
     }
 }
 
-/// Removes checkpoint folders in which nothing is, where others of their kind have files: a script takes the newest one.
+/// Removes empty checkpoint folders if others of their kind have files, because a script takes the newest folder.
 fn remove_empty(disk: &dyn Disk, checkpoints: &Path, files: &BTreeMap<String, Stamp>) -> io::Result<()> {
     let folders: BTreeSet<String> =
         files.keys().flat_map(|path| path.match_indices('/').map(|(end, _)| &path[..end])).map(shape).collect();

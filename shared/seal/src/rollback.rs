@@ -1,6 +1,6 @@
-//! A training that resumed and failed before it made progress may have been given a bad checkpoint, whatever the format
-//! says. Its newest checkpoint is put aside then, and the next attempt starts from the one before. If that one ends in the
-//! same way, the checkpoint was not to blame: it is put back.
+//! A training that resumes and fails before it makes progress may have loaded a bad checkpoint, whatever the format
+//! says. The seal then quarantines the newest checkpoint, and the next attempt starts from the one before. If that
+//! attempt ends in the same way, the checkpoint was not the cause and is put back.
 
 mod undo;
 
@@ -24,24 +24,24 @@ use crate::sealer::Sealer;
 use crate::shape::shape;
 use crate::together::{Partner, counters_beside, note};
 
-/// A trial whose training fails on so many checkpoints in a row fails with the training's own reason.
+/// After so many failed checkpoints in a row, the trial fails with the training's own reason.
 const MOST: usize = 4;
-/// From this rollback on, a complete checkpoint is taken before a newer one that may not be.
+/// From this rollback on, a complete checkpoint is preferred to a newer one that may be incomplete.
 const TO_COMPLETE: usize = 3;
 
-/// What lies in the folder of checkpoints when the command has failed.
+/// The contents of the checkpoint folder after the command has failed.
 struct Scene<'a> {
     disk: &'a dyn Disk,
     files: &'a BTreeMap<String, Stamp>,
-    /// Of those files, and of what is kept.
+    /// The groups of those files and of what is kept.
     groups: &'a Groups,
-    /// Newest first, with those of their members that are there.
+    /// Newest first, with the members that are present.
     checkpoints: &'a [(&'a Group, BTreeSet<&'a str>)],
 }
 
 impl Sealer {
-    /// Whether the command has written a checkpoint since this attempt began. It may write to a database before it loads
-    /// one.
+    /// Whether the command has written a checkpoint since this attempt began. Databases do not count, because it may
+    /// write to them before it loads one.
     pub fn has_new_checkpoint(&self, disk: &dyn Disk) -> io::Result<bool> {
         let files = walk(disk, &self.checkpoints)?;
         let mut changed = files.iter().filter(|(path, stamp)| self.first.get(*path) != Some(*stamp));
@@ -52,23 +52,24 @@ impl Sealer {
         }))
     }
 
-    /// Puts the newest checkpoint aside, as the command has ended without any progress. `None` where the checkpoint is not
-    /// to blame: the trial was not interrupted before, there is no checkpoint, the training has ended in the same way on a
-    /// complete one, has failed on this one before, or on four others since it last made progress.
+    /// Quarantines the newest checkpoint, because the command has ended without any progress. `None` if the checkpoint
+    /// is not the cause: the trial was not interrupted before, there is no checkpoint, or the training has ended in the
+    /// same way on a complete one. Also `None` if it has failed on this one before, or on four others since its last
+    /// progress.
     ///
     /// # Errors
-    /// Where the workspace cannot be read or written.
+    /// If the workspace cannot be read or written.
     pub fn roll_back(&mut self, disk: &dyn Disk, end: &BadEnd) -> io::Result<Option<Rollback>> {
         let files = walk(disk, &self.checkpoints)?;
         let stamps = files.iter().map(|(path, stamp)| (path.as_str(), *stamp));
         let groups = Groups::of(stamps.chain(self.record.kept_files()));
         let mut checkpoints = self.checkpoints_of(disk, &files, &groups);
-        // What the command itself has written is no checkpoint that it failed on: settings, as text.
+        // A file that the command itself has written, such as settings, is no checkpoint that it failed on.
         let was_found = |path: &&str| self.first.get(*path) == files.get(*path);
         checkpoints.retain(|(_, members)| members.iter().any(was_found));
         let modified = |members: &BTreeSet<&str>| members.iter().map(|path| files[*path].modified_ns).max();
         let newest_ns = checkpoints.iter().filter_map(|(_, members)| modified(members)).max().unwrap_or(i64::MIN);
-        // It was written since: the training has got past the ones before.
+        // It was written since: the training has passed the failed checkpoints.
         if self.record.failures.iter().all(|failed| newest_ns > failed.newest_ns) {
             self.record.failures.clear();
         }
@@ -93,7 +94,7 @@ impl Sealer {
         }
         let count = self.record.failures.len() + 1;
         let is_last = count == MOST;
-        // Another name of its file is no other checkpoint.
+        // Another name of the same file is no other checkpoint.
         let inodes: BTreeSet<u64> = members.iter().map(|path| files[*path].inode).collect();
         let is_alias = |other: usize| checkpoints[other].1.iter().any(|path| inodes.contains(&files[*path].inode));
         let others = || (0..checkpoints.len()).filter(|other| *other != place && !is_alias(*other));
@@ -116,7 +117,7 @@ impl Sealer {
         };
         let scene = Scene { disk, files: &files, groups: &groups, checkpoints: &checkpoints };
         let went_back = self.replace_or_go_back(&scene, newest, before, is_last, &mut failed);
-        // What is out of sight without a record of it is lost to a retry.
+        // A retry would lose a file that is quarantined and not recorded.
         let to = went_back.or_else(|error| self.put_back(disk, &failed).and(Err(error)))?;
         let rollback = Rollback { checkpoint: newest.name.clone(), exit_code: end.exit_code, to };
         self.record.failures.push(failed);
@@ -124,8 +125,8 @@ impl Sealer {
         Ok(Some(rollback))
     }
 
-    /// Puts the last sealed version in the place of `newest`, or goes back to the one `before` it. What the next attempt
-    /// starts from.
+    /// Puts the last sealed version in the place of `newest`, or goes back to the one `before` it. Returns the
+    /// checkpoint that the next attempt starts from.
     fn replace_or_go_back(
         &mut self,
         scene: &Scene<'_>,
@@ -137,7 +138,7 @@ impl Sealer {
         if !self.replace_with_kept(scene.disk, (newest, scene.groups), is_last, failed)? {
             return self.go_back(scene, newest, before, failed);
         }
-        // It counts as the same checkpoint, unless there is still another one to go back to.
+        // It counts as the same checkpoint, unless there is another one to go back to.
         let mut kept = newest.members.iter().filter_map(|path| self.record.kept.get(path));
         if scene.checkpoints.len() == 1 && !kept.any(|kept| kept.doubtful) {
             let stamps = walk(scene.disk, &self.checkpoints)?;
@@ -148,7 +149,7 @@ impl Sealer {
         Ok(Some("its last sealed version".to_owned()))
     }
 
-    /// Drops the kept versions of checkpoints of which it is not known that they are complete. Nothing may go back to them.
+    /// Drops the kept versions of checkpoints that are not known to be complete, so that no restore uses them.
     fn drop_doubtful(&mut self, disk: &dyn Disk, groups: &Groups) {
         let is_doubtful = |path: &&String| {
             let mut kept = self.record.kept.iter().filter(|(other, _)| groups.is_same(path, other));
@@ -158,7 +159,7 @@ impl Sealer {
         doubtful.iter().for_each(|path| self.drop_kept(disk, path));
     }
 
-    /// Whether all files of a checkpoint are as they were sealed, and known to be complete.
+    /// Whether all files of a checkpoint are unchanged since their seal and known to be complete.
     fn is_sealed(&self, files: &BTreeMap<String, Stamp>, (group, members): &(&Group, BTreeSet<&str>)) -> bool {
         let is_sealed = |path: &str| {
             self.record.files.get(path).is_some_and(|sealed| sealed.stamp == files[path] && !sealed.doubtful)
@@ -172,10 +173,10 @@ impl Sealer {
         group.members.iter().all(|path| members.contains(path.as_str()) && is_whole(path))
     }
 
-    /// The place in `checkpoints` of the one that the training loaded: the one that a pointer to the latest names, or else
-    /// the newest, or one with a larger number where the newest is as it was sealed and the other is not. Of a file whose
-    /// time was not written out, the number is right. A pointer to a sealed one may be older than a newer one that is not:
-    /// its writer was lost between the two.
+    /// The place in `checkpoints` of the one that the training loaded. It is the one that a pointer to the latest
+    /// names, or else the newest. If the newest is unchanged since its seal, an unsealed one with a larger number takes
+    /// its place. If a file's time was not written out, its number decides. A pointer to a sealed checkpoint may be
+    /// older than an unsealed newer one, if the writer was lost between the two.
     fn blamed(
         &self,
         disk: &dyn Disk,
@@ -198,7 +199,8 @@ impl Sealer {
         Ok(Some(numbered(files, checkpoints, place)))
     }
 
-    /// Puts `newest` aside, in favour of the one `before` it or of a kept one that is newer than that. Its name.
+    /// Quarantines `newest` in favour of the one `before` it, or of a kept one that is newer than that. Returns its
+    /// name.
     fn go_back(
         &mut self,
         scene: &Scene<'_>,
@@ -225,8 +227,9 @@ impl Sealer {
         Ok(to)
     }
 
-    /// Checkpoints with content, newest first; those of text only where there are no others. A file of which little was
-    /// written out may look like a text: its siblings show that it is none. A database recovers by itself.
+    /// Checkpoints with content, newest first; those of text only if there are no others. A file that was hardly
+    /// written out may look like a text, but its siblings show that it is none. Databases are left out because they
+    /// recover by themselves.
     fn checkpoints_of<'a>(
         &self,
         disk: &dyn Disk,
@@ -246,7 +249,7 @@ impl Sealer {
         if !with_content.is_empty() {
             return with_content;
         }
-        // Of texts, those with numbers are checkpoints, and others are pointers or counters next to them.
+        // Of texts, those with numbers are checkpoints; the others are pointers or counters next to them.
         let has_number =
             |(group, _): &(&Group, BTreeSet<&str>)| group.members.iter().any(|path| groups.is_numbered(path));
         if all.iter().any(has_number) {
@@ -255,7 +258,7 @@ impl Sealer {
         all
     }
 
-    /// Seals kept versions that are back in their places as what they were.
+    /// Seals the kept versions that are back in their places.
     fn note_restored(&mut self, scene: &Scene<'_>) -> io::Result<()> {
         for (path, kept) in &self.record.kept {
             match scene.disk.stamp(&self.checkpoints.join(path)) {
@@ -269,7 +272,7 @@ impl Sealer {
         Ok(())
     }
 
-    /// Puts aside what was written after the checkpoint `before` the `newest` one: everything where there is none.
+    /// Quarantines what was written after the checkpoint `before` the `newest` one, or everything if there is none.
     fn put_newer_aside(
         &mut self,
         scene: &Scene<'_>,
@@ -301,7 +304,7 @@ impl Sealer {
             }
         }
         self.put_counters_aside(scene, failed)?;
-        // The other names of the checkpoint's one file.
+        // The other names of the checkpoint's only file.
         let is_file = |path: &str| files.contains_key(path) || self.record.kept.contains_key(path);
         let Some((before, _)) = before.filter(|(before, _)| is_file(before)) else { return Ok(()) };
         let alias = |(path, stamp): &(&String, &Stamp)| {
@@ -316,7 +319,7 @@ impl Sealer {
         Ok(())
     }
 
-    /// Puts aside the texts that count what has gone aside and is rewritten in place.
+    /// Quarantines the texts that count what was quarantined and is rewritten in place.
     fn put_counters_aside(&mut self, scene: &Scene<'_>, failed: &mut Failed) -> io::Result<()> {
         let Scene { disk, files, groups, checkpoints } = *scene;
         let members = checkpoints.iter().flat_map(|(_, members)| members);
@@ -335,7 +338,7 @@ impl Sealer {
     }
 }
 
-/// The place of a name with a number of the same file, where the one at `place` has none: `epoch_4.pt` for `last.pt`.
+/// The place of a numbered name of the same file, if the name at `place` has no number: `epoch_4.pt` for `last.pt`.
 fn numbered(files: &BTreeMap<String, Stamp>, checkpoints: &[(&Group, BTreeSet<&str>)], place: usize) -> usize {
     let inodes = |place: usize| checkpoints[place].1.iter().map(|path| files[*path].inode).collect::<BTreeSet<_>>();
     let has_number = |place: usize| checkpoints[place].1.iter().all(|path| is_numbered(path));
@@ -343,12 +346,12 @@ fn numbered(files: &BTreeMap<String, Stamp>, checkpoints: &[(&Group, BTreeSet<&s
     if has_number(place) { place } else { (0..checkpoints.len()).find(is_other_name).unwrap_or(place) }
 }
 
-/// How the files of a checkpoint compare with those of others like it.
+/// How the files of a checkpoint compare with those of similar checkpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Extent {
-    /// All kinds that those have.
+    /// All kinds of files that the similar ones have.
     All,
-    /// Just the kinds that another one has.
+    /// Not all kinds, but the same kinds as another checkpoint.
     Shared,
     /// Fewer.
     Fewer,

@@ -1,4 +1,5 @@
-//! How much the kept versions of files take up: summed up once in a round, as a checkpoint may have ten thousand files.
+//! Sums up the sizes of the kept versions. It does so once in a round, because a checkpoint may have ten thousand
+//! files.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +11,11 @@ pub(crate) struct Sizes {
     each: BTreeMap<String, u64>,
     all: u64,
     unnumbered: u64,
-    /// Of files with numbers, by the checkpoint that they belong to.
+    /// Sizes of numbered files, by the checkpoint that they belong to.
     by_checkpoint: BTreeMap<String, u64>,
 }
 
-/// The sizes of all kept versions, and of those that are copies, as far as they were needed in this round.
+/// The sizes of all kept versions, and of those that are copies, if they were needed in this round.
 #[derive(Debug)]
 pub(crate) struct Room<'a> {
     pub(crate) groups: &'a Groups,
@@ -29,7 +30,7 @@ impl<'a> Room<'a> {
         Self { groups, every: None, copies: None, has_dropped_removed: false }
     }
 
-    /// A version of `path` is kept now, in place of the one before.
+    /// Notes that a version of `path` is kept now, in place of the one before.
     pub(crate) fn put(&mut self, path: &str, bytes: u64, is_copy: bool) {
         if let Some(every) = &mut self.every {
             every.put(self.groups, path, bytes);
@@ -57,7 +58,7 @@ impl Sizes {
         change(self.by_checkpoint.entry(groups.name(path).to_owned()).or_default());
     }
 
-    /// The bytes of all files but `path`.
+    /// The bytes of all files except `path`.
     pub(crate) fn others(&self, path: &str) -> u64 {
         self.all - self.each.get(path).unwrap_or(&0)
     }

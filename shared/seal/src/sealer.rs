@@ -1,8 +1,8 @@
 //! Seals a workspace.
 //!
-//! While the command runs, files that have come to rest are written out and sealed every now
-//! and then; when it has stopped, everything is. The next attempt holds what it finds against the
-//! seal, and puts aside what is not whole, so that the training finds the checkpoint before it.
+//! While the command runs, the runner regularly writes out and seals files that no longer change. After the command has
+//! stopped, it seals everything. The next attempt compares what it finds with the seal and quarantines incomplete
+//! checkpoints, so that the training finds the checkpoint before.
 
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,21 +22,21 @@ use crate::logs::{Change, is_log};
 use crate::names::{has_lost_all, is_log_name, is_numbered, is_pointer_name};
 use crate::record::{Part, Record, Sealed};
 
-/// A file untouched for so long is taken to be whole while the command runs.
+/// While the command runs, a file that is unchanged for this time counts as complete.
 pub const QUIET: Duration = Duration::from_secs(5);
 
-/// A file that was modified so shortly ago may change again and look as it did: times are no finer than the kernel's tick
-/// (a hundredth of a second at most: <https://man7.org/linux/man-pages/man7/time.7.html>).
+/// A file that was modified within this time may change again and have the same stamp: times are no finer than the
+/// kernel's tick (a hundredth of a second at most: <https://man7.org/linux/man-pages/man7/time.7.html>).
 const TICK: Duration = Duration::from_millis(20);
 
-/// A file that was not sealed for so long, and never rests, is sealed where its format shows that it is complete.
+/// A file that never rests is sealed after this time without a seal if its format shows that it is complete.
 const LONG: Duration = Duration::from_secs(20);
 
 /// A file when the command has ended.
 enum AtItsEnd {
     /// It is incomplete.
     CutOff,
-    /// It may be complete; where it is `doubtful`, its format does not show that.
+    /// It may be complete. If it is `doubtful`, its format does not show that.
     Written { doubtful: bool },
 }
 
@@ -50,25 +50,25 @@ pub struct Sealer {
     pub(crate) is_disk: bool,
     pub(crate) say: Say,
     pub(crate) record: Record,
-    /// What lay there when this attempt began.
+    /// The files that lay there when this attempt began.
     pub(crate) first: BTreeMap<String, Stamp>,
-    /// Whether it began with a checkpoint of an attempt that was interrupted.
+    /// Whether this attempt began with a checkpoint of an interrupted attempt.
     pub(crate) resumed: bool,
     /// Whether room is set aside for the runner.
     pub(crate) has_reserve: bool,
-    /// Whether a rollback was taken back.
+    /// Whether a rollback was undone.
     pub(crate) took_back: bool,
-    /// Files of which it was said that they cannot be read.
+    /// Files for which the log already has a line that they cannot be read.
     pub(crate) unread: BTreeSet<String>,
     /// The inodes that this attempt's files had at the last look.
     pub(crate) inodes: BTreeMap<String, u64>,
 }
 
 impl Sealer {
-    /// The command is about to be started.
+    /// Notes that the command is about to be started.
     ///
     /// # Errors
-    /// Where the workspace cannot be written.
+    /// If the workspace cannot be written.
     pub fn begin(&mut self, disk: &dyn Disk) -> io::Result<()> {
         self.record.trained = true;
         self.write_record(disk)?;
@@ -76,8 +76,8 @@ impl Sealer {
         Ok(())
     }
 
-    /// Writes the record. Where the volume is full, the one before stays, unless it says that nothing was written after
-    /// it: then none is better.
+    /// Writes the manifest. If the volume is full, the manifest before stays. One that says that nothing was written
+    /// after it is removed, because it would be wrong.
     pub(crate) fn write_record(&self, disk: &dyn Disk) -> io::Result<()> {
         match self.record.write(disk, &self.own) {
             Err(error) if is_full(&error) => {
@@ -88,18 +88,18 @@ impl Sealer {
         }
     }
 
-    /// What is sealed now.
+    /// A summary of what is sealed now.
     pub fn summary(&self) -> Option<Seal> {
         self.record.summary()
     }
 
     /// Seals the files that are closed, not incomplete by their format, and unchanged for `quiet` at `now_ns`, in
-    /// nanoseconds since 1970; whether the seal has changed. A file that is rewritten again and again may never rest so long:
-    /// its first version is sealed where its format shows that it is complete, and another one where that was long ago.
-    /// `open` finds the files that are open for writing.
+    /// nanoseconds since 1970. Returns whether the seal has changed. A file that is rewritten again and again may never
+    /// rest for `quiet`. Its first version is sealed if its format shows that it is complete, and another one if the
+    /// last seal of it is old. `open` finds the files that are open for writing.
     ///
     /// # Errors
-    /// Where the workspace cannot be read or written.
+    /// If the workspace cannot be read or written.
     pub fn seal_resting(
         &mut self,
         disk: &dyn Disk,
@@ -108,7 +108,7 @@ impl Sealer {
         open: &dyn Fn() -> BTreeSet<PathBuf>,
     ) -> io::Result<bool> {
         self.reserve(disk);
-        // Most rounds find nothing new, and need no look at the processes.
+        // Most rounds find nothing new and need not look at the processes.
         let at_rest = LazyCell::new(|| AtEnd::new(open(), now_ns, false));
         let (mut changed, mut has_replaced) = (BTreeMap::new(), false);
         let found = walk(disk, &self.checkpoints)?;
@@ -127,7 +127,7 @@ impl Sealer {
                 is_closed() && !self.is_emptied(path, stamp.bytes) && (is_resting || is_early())
             };
             match before.filter(|sealed| sealed.stamp == stamp) {
-                // The command has run on from it; of several with numbers, it may have been another.
+                // The command has gone on from it. If there are several with numbers, it may have gone on from another.
                 Some(known) if known.doubtful && !is_numbered(path) => {
                     changed.insert(path.clone(), Sealed { doubtful: false, ..known.clone() });
                 }
@@ -142,7 +142,7 @@ impl Sealer {
         if changed.is_empty() && !has_replaced && !self.record.files.keys().any(is_gone) {
             return Ok(false);
         }
-        // What a file was stays said until it is known what it has become.
+        // The earlier state of a file stays in the manifest until its new state is known.
         let mut files = self.record.files.clone();
         files.retain(|path, _| !is_gone(path));
         files.extend(changed);
@@ -163,8 +163,8 @@ impl Sealer {
         Ok(true)
     }
 
-    /// Notes where this attempt has put another file in the place of one that was sealed; whether that is new. The inodes
-    /// of other attempts say nothing: a copy has others, and so has a version that is put back.
+    /// Notes that this attempt has put another file in the place of a sealed one. Returns whether that is new. The
+    /// inodes of other attempts prove nothing: a copy has other inodes, and so has a version that is put back.
     fn note_replaced(&mut self, path: &str, stamp: Stamp) -> bool {
         let before = match self.inodes.get_mut(path) {
             Some(before) => Some(std::mem::replace(before, stamp.inode)),
@@ -177,12 +177,13 @@ impl Sealer {
         sealed.change.replace(Change::Replaced) != Some(Change::Replaced)
     }
 
-    /// Whether a file that is rewritten under its name is complete, as its format shows. One that cannot be read is not.
+    /// Whether the format of a file that is rewritten under its name shows that it is complete. False if it cannot be
+    /// read.
     fn is_complete(&self, disk: &dyn Disk, path: &str) -> bool {
         !is_numbered(path) && is_whole(disk, &self.checkpoints.join(path)).unwrap_or(false)
     }
 
-    /// Whether a text may count what is saved next to it: it is not sealed before that.
+    /// Whether a text may count what is saved next to it. It is then not sealed before that.
     fn counts_another(&self, disk: &dyn Disk, files: &BTreeMap<String, Stamp>, path: &str) -> bool {
         let folder = Path::new(path).parent();
         let mut beside = files.iter().filter(|(other, _)| *other != path && Path::new(other).parent() == folder);
@@ -191,7 +192,7 @@ impl Sealer {
             && beside.any(|(other, stamp)| has_content(disk, &self.checkpoints.join(other), other, stamp.bytes))
     }
 
-    /// `None` for what is incomplete by its format, too, if it is not known that it `is_whole`.
+    /// `None` also for a file that is incomplete by its format, unless it is known that it `is_whole`.
     fn seal_whole(&self, disk: &dyn Disk, path: &str, stamp: Stamp, is_whole: bool) -> io::Result<Option<Sealed>> {
         if !is_whole && looks_torn(disk, &self.checkpoints.join(path), stamp.bytes)? {
             return Ok(None);
@@ -199,7 +200,7 @@ impl Sealer {
         let doubtful = self.is_left_over(disk, path, stamp)?;
         let Some(sealed) = self.seal_one(disk, path, stamp)? else { return Ok(None) };
         let kept = self.record.kept.get(path);
-        // Once: both versions are read for that.
+        // Only once, because it reads both versions.
         let is_unknown = sealed.change.is_none() && !is_log_name(path);
         if is_unknown && !is_small_text(disk, &self.checkpoints.join(path), stamp.bytes) {
             let constant = constant_parts(disk, &self.checkpoints, &self.own, path, (&sealed, kept)).unwrap_or(None);
@@ -209,8 +210,8 @@ impl Sealer {
         Ok(Some(Sealed { doubtful, ..sealed }))
     }
 
-    /// A file that cannot be read now is left out, and not with it all others: a training can see to that for each of its
-    /// files. It is said once of each.
+    /// Leaves out a file that cannot be read now, but not all others: a training can make any of its files unreadable.
+    /// It is logged once for each file.
     fn or_leave_out<T>(&mut self, path: &str, sealed: io::Result<Option<T>>) -> io::Result<Option<T>> {
         sealed.or_else(|error| {
             if is_about_all(&error) {
@@ -223,8 +224,8 @@ impl Sealer {
         })
     }
 
-    /// `None` for what has changed or gone in the meantime, and for a file that is longer than its volume: it has hardly
-    /// any content, and would take hours to read.
+    /// `None` for a file that has changed or gone in the meantime, and for one that is longer than its volume. Such a
+    /// file has hardly any content and would take hours to read.
     pub(crate) fn seal_one(&self, disk: &dyn Disk, path: &str, stamp: Stamp) -> io::Result<Option<Sealed>> {
         if stamp.bytes > disk.total_bytes(&self.checkpoints)? {
             return Ok(None);
@@ -245,8 +246,8 @@ impl Sealer {
         })
     }
 
-    /// What was found of the versions of a file that is no log. One that was replaced, and is written in place now, may have
-    /// parts of two versions again.
+    /// What is known of the versions of a file that is no log. A file that was replaced and is now written in place may
+    /// have parts of two versions again.
     fn mixing(&self, path: &str, stamp: Stamp) -> Option<Change> {
         let before = self.record.files.get(path)?;
         before.change.filter(|change| *change != Change::Replaced || before.stamp.inode != stamp.inode)
@@ -257,8 +258,8 @@ impl Sealer {
         self.record.files.get(path).map(|before| before.constant.clone()).unwrap_or_default()
     }
 
-    /// How a file has changed since it was sealed before. A log may be begun again by each attempt, and is no state for
-    /// that: only what this attempt has written shows anything.
+    /// How a file has changed since its last seal. Each attempt may begin a log again, and that does not make it a
+    /// state: only what this attempt has written counts.
     fn change(&self, disk: &dyn Disk, path: &str, stamp: Stamp) -> io::Result<Option<Change>> {
         let Some(before) = self.record.files.get(path) else { return Ok(None) };
         let is_older = |first: &Stamp| before.stamp.modified_ns <= first.modified_ns;
@@ -274,13 +275,13 @@ impl Sealer {
         }
     }
 
-    /// The last seal, when the command has stopped and everything is written out: of all files, newest first. What is
-    /// not read while there `is_time` is left out, and the seal is not final. A hash proves that bytes are unchanged, not
-    /// that all were written: a file that the command was writing `at_end` is left out where it is cut off by its
-    /// format, and sealed as doubtful where its format does not say.
+    /// Seals all files, newest first, when the command has stopped and everything is written out. Files that are not
+    /// read while there `is_time` are left out, and the seal is not final. A hash proves that bytes are unchanged, not
+    /// that all were written. So a file that the command was writing `at_end` is left out if its format shows that it
+    /// is cut off. If its format does not say, it is sealed as doubtful.
     ///
     /// # Errors
-    /// Where the workspace cannot be read or written.
+    /// If the workspace cannot be read or written.
     pub fn finish(&mut self, disk: &dyn Disk, at_end: &AtEnd, is_time: &dyn Fn() -> bool) -> io::Result<()> {
         let mut found: Vec<_> = walk(disk, &self.checkpoints)?.into_iter().collect();
         found.sort_by_key(|(_, stamp)| std::cmp::Reverse(stamp.modified_ns));
@@ -318,7 +319,7 @@ impl Sealer {
         self.record.write(disk, &self.own)
     }
 
-    /// What the end of the command has left of a file.
+    /// The state in which the end of the command has left a file.
     fn at_end(&self, disk: &dyn Disk, path: &str, stamp: Stamp, at_end: &AtEnd) -> io::Result<AtItsEnd> {
         let file = self.checkpoints.join(path);
         let doubtful = at_end.was_writing(disk, &file, stamp) && !is_whole(disk, &file)?;
@@ -337,9 +338,9 @@ impl Sealer {
         Ok(AtItsEnd::Written { doubtful })
     }
 
-    /// Whether a numbered file, which is not sealed, is as it was when this attempt began, and its format does not show
-    /// that it is complete: its writer was lost, and the command may have started from an older one. Where the command has
-    /// failed on a checkpoint, this one may lack files, whatever the format of each shows.
+    /// Whether an unsealed numbered file is unchanged since this attempt began, and its format does not show that it is
+    /// complete. Its writer was lost, and the command may have started from an older one. If the command has failed on
+    /// a checkpoint, this one may lack files, whatever their formats show.
     fn is_left_over(&self, disk: &dyn Disk, path: &str, stamp: Stamp) -> io::Result<bool> {
         let is_old = is_numbered(path) && self.first.get(path) == Some(&stamp);
         Ok(is_old && (!self.record.failures.is_empty() || !is_whole(disk, &self.checkpoints.join(path))?))
@@ -353,17 +354,17 @@ impl Sealer {
         Ok(is_torn || is_mixed(disk, &self.checkpoints, &self.own, path, Some(&self.record))?)
     }
 
-    /// Takes a last seal back, where a process may still write.
+    /// Makes a last seal an ordinary one, because a process may still write.
     ///
     /// # Errors
-    /// Where the workspace cannot be written.
+    /// If the workspace cannot be written.
     pub fn reopen(&mut self, disk: &dyn Disk) -> io::Result<()> {
         self.record.last = false;
         self.record.write(disk, &self.own)
     }
 }
 
-/// Whether a file may be sealed before it rests: it never was, or its sealed version is old.
+/// Whether a file may be sealed before it rests: it was never sealed, or its sealed version is old.
 fn is_due(before: Option<&Sealed>, now_ns: i64) -> bool {
     before.is_none_or(|before| rests(before.stamp, LONG, now_ns))
 }

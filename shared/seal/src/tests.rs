@@ -26,18 +26,18 @@ use crate::disk::MountedDisk;
 use crate::record::Sealed;
 use crate::{AtEnd, BadEnd, CHECKPOINTS, OWN, QUIET, Sealer};
 
-/// Of a seal for which there is time.
+/// The `is_time` of a seal that has enough time.
 const IN_TIME: fn() -> bool = || true;
 
 /// Long after the clock of the [`Bench`], and long before today.
 const NOW: i64 = 2_000_000_000_000_000;
 
-/// A workspace, and what attempts do to it.
+/// A workspace, and the actions of attempts on it.
 struct Bench {
     folder: tempfile::TempDir,
     is_disk: bool,
     attempt: u32,
-    /// Seconds since 1970 of the newest file.
+    /// The time of the newest file, in seconds since 1970.
     clock: u64,
 }
 
@@ -57,7 +57,7 @@ impl Bench {
         self.folder.path().join(CHECKPOINTS).join(name)
     }
 
-    /// Writes in place, each file newer than the one before.
+    /// Writes in place; each file is newer than the one before.
     fn write(&mut self, name: &str, content: &[u8]) {
         fs::create_dir_all(self.at(name).parent().unwrap()).unwrap();
         fs::write(self.at(name), content).unwrap();
@@ -71,7 +71,7 @@ impl Bench {
         file.set_times(FileTimes::new().set_modified(modified)).unwrap();
     }
 
-    /// Writes beside, and puts it in place.
+    /// Writes beside the file, and renames into its place.
     fn replace(&mut self, name: &str, content: &[u8]) {
         let beside = format!("{name}.part");
         self.write(&beside, content);
@@ -94,7 +94,7 @@ impl Bench {
     }
 }
 
-/// The command has ended by itself, and closed everything before.
+/// The command has ended by itself, and had closed everything before.
 fn at_rest() -> AtEnd {
     AtEnd::new(BTreeSet::new(), NOW, false)
 }
@@ -144,7 +144,7 @@ fn what_was_being_written_at_the_end_is_judged_by_its_format() {
         let (mut sealer, _) = bench.resume();
         bench.write("old.pt", &zip);
         bench.write("new.pt", content);
-        // A look that comes between two writes may seal it meanwhile.
+        // A look between two writes may seal it meanwhile.
         sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap();
         let at_end = AtEnd::new(BTreeSet::from([bench.at("new.pt")]), NOW, true);
         sealer.finish(&bench.disk(), &at_end, &IN_TIME).unwrap();
@@ -203,7 +203,7 @@ impl Event {
 
 #[test]
 fn what_differs_from_a_running_seal_is_judged_like_any_newer_file() {
-    // What happened; whether it is torn after the last seal, and after a running one.
+    // The event; whether `new` is torn after the last seal, and after a running one.
     let cases = [
         (Event::Nothing, false, false),
         (Event::Truncated, true, true),
@@ -276,7 +276,7 @@ fn unsealed_files_are_judged_by_themselves() {
         ("model.pt", &zip, false),
         ("model.pt", torch_like, true),
         ("model.bin", b"raw weights", false),
-        // A log that begins as JSON does.
+        // A log that begins like JSON.
         ("output", b"[INFO] epoch 3", false),
         ("model.bin", b"", true),
         ("state.json", b"", true),
@@ -324,7 +324,7 @@ fn the_seal_follows_a_rotation_and_reads_only_what_changed() {
     assert_eq!(sealer.summary(), Some(expected));
     assert!(!sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap(), "nothing has changed");
 
-    // A file that is being written is left alone until it rests; what it was stays sealed.
+    // A file that is being written is left alone until it rests; its earlier version stays sealed.
     fs::write(bench.at("epoch-2"), b"in the midst of it").unwrap();
     bench.write("epoch-3", b"three");
     fs::remove_file(bench.at("epoch-1")).unwrap();
@@ -332,7 +332,7 @@ fn the_seal_follows_a_rotation_and_reads_only_what_changed() {
     let expected = Seal { files: 2, bytes: 9, newest: Some("epoch-3".into()) };
     assert_eq!(sealer.summary(), Some(expected));
 
-    // The same size and time stand for the same content: it is not read again.
+    // The same size and time mean the same content: it is not read again.
     let known = sealer.record.files["epoch-3"].clone();
     sealer.record.files.insert("epoch-3".into(), Sealed { sha256: "kept".into(), ..known });
     sealer.finish(&bench.disk(), &at_rest(), &IN_TIME).unwrap();
@@ -349,7 +349,7 @@ fn a_seal_that_ran_out_of_time_is_not_the_last_word() {
     sealer.finish(&bench.disk(), &at_rest(), &|| false).unwrap();
     assert_eq!(sealer.summary(), None);
     assert_eq!(bench.resume().1, Found { newest: Some("new".into()), ..Found::default() });
-    // Neither is one that was taken back.
+    // A seal that was reopened is not the last word either.
     let (mut sealer, _) = bench.resume();
     sealer.finish(&bench.disk(), &at_rest(), &IN_TIME).unwrap();
     sealer.reopen(&bench.disk()).unwrap();
@@ -362,7 +362,7 @@ fn the_next_attempt_may_change_what_was_sealed_for_good() {
     let mut bench = Bench::new(true);
     bench.write("last.bin", b"epoch 1");
     bench.seal(true);
-    // Resumes, trains on, and its instance dies before its first seal.
+    // The attempt resumes, trains on, and loses its instance before its first seal.
     bench.resume();
     bench.replace("last.bin", b"epoch 2, whole");
     let (_, found) = bench.resume();
@@ -379,7 +379,7 @@ fn a_broken_seal_seals_nothing() {
     }
 }
 
-/// A newer runner has written it.
+/// A newer runner has written the manifest.
 #[test]
 fn what_is_not_known_in_a_seal_does_not_cost_it() {
     let unknown = [serde_json::json!("molten"), serde_json::json!({ "molten": [1] })];

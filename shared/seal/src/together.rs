@@ -1,5 +1,5 @@
-//! Several files that are rewritten in place may be one checkpoint, such as `model.pt` and `optimizer.pt`. Where one of
-//! them goes back to its kept version, the others go back to theirs, if all of these lay in their places at one seal.
+//! Several files that are rewritten in place may be one checkpoint, such as `model.pt` and `optimizer.pt`. If one of
+//! them goes back to its kept version, the others do, too, if all these versions lay in place at one seal.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -16,14 +16,14 @@ use crate::logs::may_be_log;
 use crate::names::{is_pointer_name, stem};
 use crate::record::{InPlace, Record, Sealed};
 
-/// What is to be done about a file that lies beside one that went back.
+/// What happens to a file that lies beside one that went back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Partner {
     /// Its kept version goes back, too.
     Back,
-    /// It may be of another step, and there is no version of it that is not.
+    /// It may be of another step, and no version of it is known to be of the same step.
     Unsure,
-    /// It is a text that tells of a newer step, and there is no version of it that does not: it goes aside.
+    /// It is a text that names a newer step and has no older version: it is quarantined.
     Ahead,
 }
 
@@ -48,9 +48,9 @@ impl Record {
     }
 }
 
-/// What lies beside the files that went `back` to earlier versions, of those that are rewritten like these. `files` are
-/// all that lay there before. A short text, such as `training_metadata.json`, goes back or aside if it tells of a newer
-/// version: the training would pass over steps that its weights have not seen.
+/// The files beside those that went `back` to earlier versions, if they are rewritten like these. `files` are all that
+/// lay there before. A short text, such as `training_metadata.json`, is restored or quarantined if it names a newer
+/// version. Otherwise the training would skip steps that its weights have not seen.
 pub(crate) fn partners(
     disk: &dyn Disk,
     [checkpoints, own]: [&Path; 2],
@@ -60,7 +60,7 @@ pub(crate) fn partners(
 ) -> io::Result<Vec<(String, Partner)>> {
     let mut found = Vec::new();
     let back: Vec<_> = back.iter().filter(|(path, _)| !groups.is_numbered(path)).collect();
-    // Texts last: one may belong to a file that stays.
+    // Texts come last, because one may belong to a file that stays.
     let is_short = |path: &&String| is_small_text(disk, &checkpoints.join(path), files[*path].bytes);
     let (texts, others): (Vec<_>, Vec<_>) = files.keys().partition(is_short);
     for path in others.into_iter().chain(texts) {
@@ -107,9 +107,10 @@ pub(crate) fn partners(
     Ok(found)
 }
 
-/// Whether a text was written with a file that `stays`, and has a name that begins as that one's, such as `best_score.json`
-/// beside `best.pt`. Times alone do not show that: several files may be saved at once. Any other text goes with what went
-/// back, as it may count that: too old a score costs less than steps that no weights have seen.
+/// Whether a text was written with a file that `stays`, and has a name that begins with that file's, such as
+/// `best_score.json` beside `best.pt`. Times alone do not show that, because several files may be saved at once. Any
+/// other text goes with what went back, because it may count that. A score that is too old costs less than steps that
+/// no weights have seen.
 fn counts_one(
     disk: &dyn Disk,
     checkpoints: &Path,
@@ -128,12 +129,12 @@ fn counts_one(
     })
 }
 
-/// Whether a file may be one that is written again under its name, and no pointer or log.
+/// Whether a file may be rewritten under its name, and is no pointer or log.
 fn is_rewritten(record: &Record, groups: &Groups, path: &str) -> bool {
     !groups.is_numbered(path) && !is_pointer_name(path) && !may_be_log(path, record.change(path))
 }
 
-/// What the log says of them.
+/// The line for the log.
 pub(crate) fn note(path: &str, partner: Partner) -> String {
     match partner {
         Partner::Back => is_back_too(path),
@@ -142,8 +143,8 @@ pub(crate) fn note(path: &str, partner: Partner) -> String {
     }
 }
 
-/// The short texts beside checkpoint files that are `lost`, which are newer than all else there that a training starts from:
-/// they may count steps that no weights have seen.
+/// The short texts beside `lost` checkpoint files that are newer than everything else there from which a training
+/// starts. They may count steps that no weights have seen.
 pub(crate) fn counters_beside(
     disk: &dyn Disk,
     checkpoints: &Path,
@@ -170,7 +171,7 @@ pub(crate) fn counters_beside(
     there.into_iter().filter(|(path, stamp)| is_counter(path, stamp)).map(|(path, _)| path.clone()).collect()
 }
 
-/// Whether a file of one time was not saved with one of the `other`, but later.
+/// Whether a file was saved later than the `other` one, and not together with it.
 fn is_later(modified_ns: i64, other: i64) -> bool {
     modified_ns > other.saturating_add(MOST_PAUSE_NS)
 }

@@ -1,4 +1,4 @@
-//! Folders of checkpoints, and what is collected of them.
+//! Checkpoint folders, and the files that are collected from them.
 
 #![allow(clippy::unwrap_used)]
 #![allow(clippy::disallowed_methods, reason = "works in a temporary folder")]
@@ -14,7 +14,7 @@ const ZIP: &[u8] = b"PK\x05\x06\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
 const TORN: &[u8] = b"PK\x03\x04\0 and nothing that ends it";
 const TEXT: &[u8] = b"step=3";
 
-/// Files in the order in which they were written, and what is collected of the newest checkpoint.
+/// Files in the order of their times, and what is collected of the newest checkpoint.
 type Case = (&'static [(&'static str, &'static [u8])], &'static [&'static str]);
 
 /// A folder with the files, each a second newer than the one before.
@@ -56,14 +56,14 @@ fn the_newest_complete_checkpoint_is_collected_with_all_its_files() {
             &["a-1/model.pt", "a-1/o.pt"],
         ),
         (&[("state.json", TEXT)], &["state.json"]),
-        // Files that are written over.
+        // Files that are overwritten.
         (
             &[("model.pt", ZIP), ("optimizer.pt", ZIP), ("state.json", TEXT)],
             &["model.pt", "optimizer.pt", "state.json"],
         ),
         (&[("last.pt", ZIP), ("best.pt", ZIP)], &["best.pt", "last.pt"]),
         (&[("last/model.pt", ZIP), ("best/model.pt", ZIP)], &["best/model.pt", "last/model.pt"]),
-        // Those of Accelerate, with two processes.
+        // Files of Accelerate, with two processes.
         (
             &[
                 ("last/random_states_1.pkl", ZIP),
@@ -76,7 +76,7 @@ fn the_newest_complete_checkpoint_is_collected_with_all_its_files() {
         // One checkpoint in parts.
         (&[("step_4_rank_0.pt", ZIP), ("step_4_rank_1.pt", ZIP)], &["step_4_rank_0.pt", "step_4_rank_1.pt"]),
         (&[("rank_0/epoch_5.pt", ZIP), ("rank_1/epoch_5.pt", ZIP)], &["rank_0/epoch_5.pt", "rank_1/epoch_5.pt"]),
-        // A series, and what is written after it.
+        // A series, and files that are written after it.
         (&[("epoch-1.pt", ZIP), ("epoch-2.pt", ZIP), ("best.pt", ZIP)], &["best.pt", "epoch-2.pt"]),
         (
             &[

@@ -1,15 +1,15 @@
-//! Which numbers in the names of files tell one checkpoint from another, as the times of the files show.
+//! Finds the numbers in file names that distinguish checkpoints, from the times of the files.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::names::{digit_runs, file_name, integers};
 use crate::shape::shape;
 
-/// The time between two checkpoints is so many times as long as that between two files of one, at least.
+/// The time between two checkpoints is at least so many times as long as that between two files of one.
 const TIMES_LONGER: i64 = 3;
-/// The longest computing between two files of one checkpoint.
+/// The longest computation between two files of one checkpoint.
 pub(crate) const MOST_PAUSE_NS: i64 = 5_000_000_000;
-/// What a file takes is what a slow volume takes to write it: 8 MB in a second.
+/// The time that a slow volume takes to write a byte: 8 MB in a second.
 const NS_PER_BYTE: i64 = 125;
 
 /// One file.
@@ -21,14 +21,14 @@ pub(super) struct Written<'a> {
     pub(super) path: &'a str,
 }
 
-/// What tells checkpoints apart whose files have names of one shape.
+/// The part of a path that distinguishes checkpoints whose files have names of one shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Key {
     /// The folder.
     Folder,
     /// The number at this place of the last part of the path; the other numbers are those of parts of a checkpoint.
     Number(usize),
-    /// The first so many numbers of it.
+    /// The first so many numbers of the last part.
     First(usize),
 }
 
@@ -37,7 +37,7 @@ pub(super) enum Key {
 pub(super) struct Way {
     /// Folders before the part of the path that has the numbers.
     pub(super) depth: usize,
-    /// Of the path up to that part.
+    /// Shape of the path up to that part.
     shape: String,
     pub(super) key: Key,
 }
@@ -45,7 +45,7 @@ pub(super) struct Way {
 /// Files by the values of a key.
 pub(super) type Values<'a> = BTreeMap<String, Vec<Written<'a>>>;
 
-/// What times must show.
+/// What the times of files must show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Evidence {
     /// The time between two checkpoints is much longer than that between two files of one.
@@ -54,8 +54,8 @@ pub(super) enum Evidence {
     Order,
 }
 
-/// The ways to divide `files` into checkpoints that their times confirm. Where there are several for a file, only the one
-/// with the most checkpoints; with the fewest, where times show the order only.
+/// The ways to divide `files` into checkpoints that their times confirm. If a file has several, only the one with the
+/// most checkpoints counts. If times show only the order, the one with the fewest counts.
 pub(super) fn confirmed<'a>(files: &[Written<'a>], evidence: Evidence) -> Vec<(Way, Values<'a>)> {
     let mut ways = BTreeMap::<Way, Values<'a>>::new();
     for file in files {
@@ -92,7 +92,7 @@ fn ways_of(path: &str) -> Vec<(Way, String)> {
     let ends = path.match_indices('/').map(|(end, _)| end).chain([path.len()]);
     for (depth, prefix) in ends.map(|end| &path[..end]).enumerate() {
         let numbers: Vec<&str> = integers(file_name(prefix)).map(|number| number.trim_start_matches('0')).collect();
-        // One number of all in a file's path tells it from every other file.
+        // A number that is the only one in a file's path distinguishes it from every other file.
         let is_own = prefix.len() == path.len() && digit_runs(path).count() < 2;
         if is_own || digit_runs(file_name(prefix)).next().is_none() {
             continue;
@@ -112,14 +112,14 @@ fn ways_of(path: &str) -> Vec<(Way, String)> {
     ways
 }
 
-/// Whether the files of each value were written at once, and all of them before those of the next value. The newest may
-/// be incomplete, or its instance was slow, so it shows nothing of that.
+/// Whether the files of each value were written at once, and all of them before those of the next value. The newest
+/// value does not count, because it may be incomplete or its instance was slow.
 fn is_confirmed<'a>(values: &Values<'a>, evidence: Evidence) -> bool {
     let mut seen = BTreeMap::<i64, usize>::new();
     for at in values.values().flat_map(|files| files.iter().map(|file| file.at).collect::<BTreeSet<_>>()) {
         *seen.entry(at).or_default() += 1;
     }
-    // A file that is copied with its time has that of no checkpoint.
+    // The time of a file that was copied with its time belongs to no checkpoint.
     let own = |files: &Vec<Written<'a>>| -> Vec<Written<'a>> {
         files.iter().filter(|file| seen[&file.at] == 1).copied().collect()
     };
@@ -130,7 +130,7 @@ fn is_confirmed<'a>(values: &Values<'a>, evidence: Evidence) -> bool {
         return false;
     }
     let mut between: Vec<i64> = bursts.windows(2).map(|pair| pair[1][0].at - pair[0][pair[0].len() - 1].at).collect();
-    // A save at a signal may follow another one at once.
+    // A save after a signal may follow another one at once.
     between.sort_unstable();
     let Some(&usual) = between.get(between.len().saturating_sub(1) / 3).filter(|_| between[0] > 0) else {
         return false;
@@ -145,8 +145,8 @@ fn is_confirmed<'a>(values: &Values<'a>, evidence: Evidence) -> bool {
     several.iter().filter(is_burst).count() * 2 > several.len() && !has_series(values)
 }
 
-/// Whether the files are checkpoints of their own: in a number of their names they are one series over all values, as
-/// the epochs in `version_0/epoch=1.ckpt`, `version_0/epoch=2.ckpt`, `version_1/epoch=3.ckpt` are.
+/// Whether the files are separate checkpoints: in a number of their names they are one series over all values, such as
+/// the epochs in `version_0/epoch=1.ckpt`, `version_0/epoch=2.ckpt`, `version_1/epoch=3.ckpt`.
 fn has_series(values: &Values) -> bool {
     let mut kinds = BTreeMap::<String, Vec<(i64, usize, &str)>>::new();
     for (value, files) in values.values().enumerate() {

@@ -1,4 +1,4 @@
-//! Layouts of libraries, as their sources name the files.
+//! Layouts of libraries, with the file names from their sources.
 
 #![allow(clippy::unwrap_used)]
 
@@ -16,7 +16,7 @@ fn found(groups: &Groups) -> BTreeMap<BTreeSet<String>, String> {
     groups.all.iter().map(|group| (group.members.clone(), group.name.clone())).collect()
 }
 
-/// The name of a checkpoint and its files, with `{}` for what tells it from others; files that lie beside them.
+/// The name of a checkpoint and its files, with `{}` for the part that differs between checkpoints; files beside them.
 type Layout = (&'static str, &'static [&'static str], &'static [&'static str]);
 
 const LAYOUTS: [Layout; 16] = [
@@ -101,7 +101,7 @@ const LAYOUTS: [Layout; 16] = [
         ],
         &[],
     ),
-    // metaseq, with and without its epoch.
+    // metaseq, with and without the epoch.
     (
         "checkpoint_{}-model_part-0-shard*.pt",
         &[
@@ -151,7 +151,7 @@ const LAYOUTS: [Layout; 16] = [
     ("fold1/*-{}.pt", &["fold1/model-{}.pt", "fold1/optim-{}.pt"], &[]),
 ];
 
-/// What tells checkpoints apart need not grow, and the newest checkpoint may be incomplete, or slow.
+/// The number of a checkpoint need not grow, and the newest checkpoint may be incomplete or slow.
 #[test]
 fn layouts_of_libraries_are_divided_into_their_checkpoints() {
     for (name, paths, beside) in LAYOUTS {
@@ -205,10 +205,10 @@ fn series_of_files_are_divided_into_their_files() {
             ("version_1/epoch=2.ckpt", 300),
             ("version_1/epoch=3.ckpt", 320),
         ],
-        // The trial's own folder.
+        // The folder of the trial.
         &[("7/epoch-1.pt", 1), ("7/epoch-2.pt", 2), ("7/epoch-3.pt", 60)],
         &[("epoch=0-batch=100", 10), ("epoch=0-batch=200", 20), ("epoch=1-batch=100", 30), ("epoch=1-batch=200", 40)],
-        // With a validation between.
+        // With a validation between two checkpoints.
         &[
             ("epoch=0-step=1.ckpt", 1),
             ("epoch=0-step=2.ckpt", 2),
@@ -219,9 +219,9 @@ fn series_of_files_are_divided_into_their_files() {
         &[("epoch=1-acc=91", 10), ("epoch=2-acc=93", 20), ("epoch=3-acc=93", 21), ("epoch=4-acc=95", 60)],
         &[("epoch=1-val_loss=0.31.ckpt", 10), ("epoch=2-val_loss=0.29.ckpt", 20), ("epoch=3-val_loss=0.31.ckpt", 30)],
         &[("model-0.31.pt", 10), ("model-0.29.pt", 20), ("best/model.pt", 30), ("last/model.pt", 40)],
-        // Only some have the number of another one.
+        // Only some files have the number of another one.
         &[("epoch-1.pt", 10), ("epoch-2.pt", 20), ("best-2.pt", 20), ("epoch-3.pt", 30), ("best-3.pt", 30)],
-        // Ranks that write over their files, one after the other.
+        // Ranks that overwrite their files, one after the other.
         &[("rank_0/model.pt", 100), ("rank_0/optim.pt", 101), ("rank_1/model.pt", 102), ("rank_1/optim.pt", 103)],
     ];
     for case in cases {
@@ -241,7 +241,7 @@ fn a_file_that_is_copied_with_its_time_shows_nothing() {
     assert_eq!(found(&groups_of(&files)).into_values().collect::<Vec<_>>(), ["a-1", "a-2"]);
 }
 
-/// After a lost instance.
+/// One save is slow after a lost instance.
 #[test]
 fn a_checkpoint_with_several_slow_saves_among_fast_ones_is_one() {
     let mut files = Vec::new();

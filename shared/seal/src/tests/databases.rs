@@ -1,4 +1,4 @@
-//! Databases recover by themselves, from the files beside them: Optuna's studies, W&B's and MLflow's stores.
+//! Databases recover by themselves from the files beside them: Optuna's studies, W&B's and MLflow's stores.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::CheckpointWatch;
 
 const PAGE: usize = 512;
-/// A journal of which SQLite has not finished to write the first page.
+/// A journal whose first page SQLite has not finished writing.
 const JOURNAL: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
 
 /// A database of three pages, the last two of which differ in each version.
@@ -36,7 +36,7 @@ impl Bench {
     }
 }
 
-/// A transaction is open at each end, and the file of the study itself has some sectors of each version.
+/// A transaction is open at each end, and the study's own file has some sectors of each version.
 #[test]
 fn a_database_and_its_journal_stay_as_they_are() {
     for (is_last, end) in [(false, "-journal"), (true, "-journal"), (false, "-wal")] {
@@ -53,7 +53,7 @@ fn a_database_and_its_journal_stay_as_they_are() {
             bench.write(&beside, &journal(2));
             if is_last {
                 sealer.finish(&bench.disk(), &at_rest(), &IN_TIME).unwrap();
-                // What lies beside it is part of what it is.
+                // The files beside it are part of it.
                 bench.write("study.db", &database(2));
             }
             let (now, found) = (bench.read("study.db"), bench.resume().1);
@@ -93,7 +93,7 @@ fn a_database_that_is_cut_off_or_gone_goes_back_and_what_was_beside_it_goes_asid
             Some(bytes) => bench.write("study.db", &database(2)[..bytes]),
             None => fs::remove_file(bench.at("study.db")).unwrap(),
         }
-        // A log that has no frame.
+        // A log without a frame.
         bench.write("study.db-wal", b"\x37\x7f\x06\x82");
         bench.resume();
         assert!(bench.read("study.db") == database(1), "{left:?}");
@@ -102,7 +102,7 @@ fn a_database_that_is_cut_off_or_gone_goes_back_and_what_was_beside_it_goes_asid
     }
 }
 
-/// The study is written to at each start, before the model is loaded.
+/// The study is written at each start, before the model is loaded.
 #[test]
 fn a_rollback_is_for_a_checkpoint_beside_a_database() {
     let mut bench = Bench::new(true);
@@ -126,7 +126,7 @@ fn a_rollback_is_for_a_checkpoint_beside_a_database() {
     assert!(bench.read("study.db") == database(3) && bench.read("study.db-journal") == journal(3));
 }
 
-/// A connection is open all the time, and commits at any time.
+/// A connection is always open, and may commit at any time.
 #[test]
 fn a_stop_waits_for_no_database() {
     let bench = &mut Bench::new(true);

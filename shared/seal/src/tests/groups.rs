@@ -1,4 +1,4 @@
-//! Checkpoints of several files whose names are no evidence of it: what a lost instance leaves of the newest.
+//! Checkpoints of several files whose names do not show that, after a lost instance has written part of the newest.
 
 use spotsweep_protocol::claim::Found;
 
@@ -57,7 +57,7 @@ fn an_incomplete_file_takes_its_checkpoint_along() {
         let last = u32::try_from(count - 1).unwrap();
         bench.save(layout, 4, count, |part| if part == last { b"PK\x03\x04 cut off".to_vec() } else { zip_of(b"4") });
         let (_, found) = bench.resume();
-        // The pattern of a single file has its number.
+        // The pattern of a single file has the number of that file.
         let torn = found.torn.clone();
         assert_eq!(found, Found { newest: Some(name(layout, 3)), torn: found.torn.clone(), ..Found::default() });
         assert_eq!((torn.len(), bench.left(layout, 4)), (1, 0), "{} with {count}: {torn:?}", layout.0);
@@ -87,7 +87,7 @@ fn a_rollback_goes_back_a_whole_checkpoint() {
     }
 }
 
-/// The training keeps one checkpoint. Its removal is written out, and the next checkpoint is not, or not all of it.
+/// The training keeps one checkpoint. Its removal is written out, but the next checkpoint is missing or incomplete.
 #[test]
 fn a_removed_checkpoint_is_back_with_all_its_files() {
     for (layout, count) in LAYOUTS.into_iter().flat_map(|layout| (0..3).map(move |count| (layout, count))) {
@@ -109,7 +109,7 @@ fn a_removed_checkpoint_is_back_with_all_its_files() {
     }
 }
 
-/// A first checkpoint can be compared with no other.
+/// There is no earlier checkpoint to compare the first one with.
 #[test]
 fn a_first_checkpoint_is_kept_as_a_whole() {
     for layout in LAYOUTS {
@@ -126,7 +126,7 @@ fn a_first_checkpoint_is_kept_as_a_whole() {
     }
 }
 
-/// Flat files are written under other names, and renamed.
+/// Flat files are written under other names and then renamed.
 #[test]
 fn a_checkpoint_of_which_a_file_is_unfinished_goes_at_once() {
     for layout in LAYOUTS {

@@ -1,4 +1,4 @@
-//! What is kept of sealed checkpoints, and when it is back.
+//! Which sealed checkpoints are kept, and when they are restored.
 
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
@@ -18,7 +18,7 @@ fn a_file_that_is_rewritten_in_place_goes_back_to_its_last_sealed_version() {
         bench.write("ckpt.pt", version);
         assert!(sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap());
     }
-    // Its instance is lost in the middle of the third version.
+    // The instance is lost in the middle of the third version.
     bench.write("ckpt.pt", &three[..50]);
     let (_, found) = bench.resume();
     let expected = Found { newest: Some("ckpt.pt".into()), torn: vec!["ckpt.pt".into()], ..Found::default() };
@@ -26,7 +26,7 @@ fn a_file_that_is_rewritten_in_place_goes_back_to_its_last_sealed_version() {
     assert!(fs::read(bench.at("ckpt.pt")).unwrap() == two);
     assert_eq!(bench.resume().1, Found { torn: vec![], ..expected }, "once is enough");
 
-    // The version that is back is rewritten in place like any other.
+    // The version that was put back is rewritten in place like any other.
     let (mut sealer, _) = bench.resume();
     let four = zip_of(b"4, longer than two");
     bench.write("ckpt.pt", &four);
@@ -35,7 +35,7 @@ fn a_file_that_is_rewritten_in_place_goes_back_to_its_last_sealed_version() {
     bench.resume();
     assert!(fs::read(bench.at("ckpt.pt")).unwrap() == four);
 
-    // The training fails on a newer version that looks whole.
+    // The training fails on a newer version that looks complete.
     bench.resume().0.begin(&bench.disk()).unwrap();
     bench.write("ckpt.pt", &three);
     let (mut sealer, _) = bench.resume();
@@ -56,7 +56,7 @@ fn a_checkpoint_that_is_written_again_under_its_name_goes_back_to_its_last_seale
     let whole = zip_of(b"epoch 3");
     bench.write("epoch_3.pt", &whole);
     assert!(sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap());
-    // At the stop signal, for too long.
+    // A save at the stop signal takes too long.
     bench.write("epoch_3.pt", &whole[..20]);
     let (_, found) = bench.resume();
     let name = "epoch_3.pt".to_owned();
@@ -80,7 +80,7 @@ fn a_checkpoint_that_is_too_large_for_a_copy_is_kept_under_a_second_name() {
     }
 }
 
-/// Most of it is the same in each version, as of CatBoost's snapshots, and its format is not known.
+/// Most of the file is the same in each version, as in CatBoost's snapshots, and its format is not known.
 #[test]
 fn a_file_that_is_replaced_has_no_parts_of_the_version_before() {
     let part = |number: u8, bytes: usize| vec![u8::MAX - number; bytes];
@@ -101,7 +101,8 @@ fn a_file_that_is_replaced_has_no_parts_of_the_version_before() {
         assert_eq!(bench.resume().1, expected, "on a disk: {is_disk}, final seal: {is_last}");
         assert!(fs::read(bench.at("experiment.cbsnapshot")).unwrap() == version(3));
     }
-    // One that is written over in place may have both. Two complete versions show whether that means anything.
+    // A file that is overwritten in place may mix two versions. Two complete versions show whether equal parts prove
+    // that.
     for (sealed, torn) in [(1, true), (2, false)] {
         let mut bench = Bench::new(true);
         let (mut sealer, _) = bench.resume();
@@ -114,7 +115,8 @@ fn a_file_that_is_replaced_has_no_parts_of_the_version_before() {
     }
 }
 
-/// The first sectors are the same in each version, such as a header. Whether a lost instance has left a mix, the others show.
+/// The first sectors are the same in each version, such as a header. The others show whether a lost instance has left a
+/// mix.
 #[test]
 fn a_file_with_a_constant_part_is_compared_by_its_other_parts() {
     let version = |number: u8| [vec![0xff; 1024], vec![0x80 + number; 4096]].concat();
@@ -136,7 +138,7 @@ fn a_file_with_a_constant_part_is_compared_by_its_other_parts() {
     }
 }
 
-/// The record of a seal is small, and no complete version is accused.
+/// The manifest stays small, and no complete version counts as a mix.
 #[test]
 fn many_constant_parts_are_noted_as_few() {
     let version = |number: u8| [vec![0xff; 512], vec![0x80 + number; 512]].concat().repeat(100);
@@ -152,7 +154,7 @@ fn many_constant_parts_are_noted_as_few() {
     assert_eq!(bench.resume().1.torn, [""; 0]);
 }
 
-/// A save each second, as of a LightGBM model every ten rounds. An instance that is lost in the middle of one costs seconds.
+/// A save each second, as of a LightGBM model every ten rounds. An instance that is lost during a save costs seconds.
 #[test]
 fn a_file_that_never_rests_is_sealed_again_and_again() {
     let mut bench = Bench::new(true);
@@ -169,7 +171,7 @@ fn a_file_that_never_rests_is_sealed_again_and_again() {
     }
 }
 
-/// Keras's BackupAndRestore writes the epoch into a file of its own, after the weights.
+/// Keras's BackupAndRestore writes the epoch into a separate file, after the weights.
 #[test]
 fn a_counter_goes_back_with_the_weights_that_it_counts() {
     let mut bench = Bench::new(true);
@@ -186,8 +188,8 @@ fn a_counter_goes_back_with_the_weights_that_it_counts() {
     assert_eq!(found, ["{\"epoch\": 1}", "{\"epoch\": 2}"], "only the one beside it");
 }
 
-/// No version of the weights was kept, as of those above a GiB: the epoch beside them counts what is gone, unless it may
-/// count other weights there.
+/// No version of the weights was kept, for example because they are larger than a GiB. The epoch beside them counts
+/// what is gone, unless it may count other weights there.
 #[test]
 fn a_counter_goes_aside_where_its_weights_are_lost() {
     for (other, age, is_left) in
@@ -214,7 +216,7 @@ fn a_counter_goes_aside_where_its_weights_are_lost() {
     }
 }
 
-/// Versions of one file without a format: sealed, begun with unsealed, and a third that is cut off.
+/// Three versions of one file without a format: sealed, loaded without a seal, and cut off.
 #[test]
 fn a_version_that_the_training_has_run_on_from_is_kept_though_it_was_never_sealed() {
     let versions: Vec<Vec<u8>> = (1..5_u8).map(|version| vec![version; 2000]).collect();
@@ -229,7 +231,7 @@ fn a_version_that_the_training_has_run_on_from_is_kept_though_it_was_never_seale
     assert_eq!(bench.resume().1.torn, ["model.bin"]);
     assert!(fs::read(bench.at("model.bin")).unwrap() == versions[1]);
 
-    // The next version is cut off, and no part of the one before shows that.
+    // The next version is cut off, and no part of the version before remains to show that.
     bench.write("model.bin", &versions[2][..1000]);
     let (mut sealer, found) = bench.resume();
     assert_eq!(found.torn, [""; 0]);
@@ -247,7 +249,7 @@ fn a_pointer_that_is_given_up_does_not_replace_the_one_that_is_kept() {
         bench.write("step-000010.pt", &zip_of(b"1"));
         bench.write("latest", b"step-000010.pt");
         assert!(sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap());
-        // The handler closes it in the middle, and begins another save, which is too slow.
+        // The handler closes the pointer in the middle, and begins another save, which is too slow.
         bench.write("latest", given_up.as_bytes());
         sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap();
         sealer.finish(&bench.disk(), &AtEnd::new(BTreeSet::new(), NOW, true), &IN_TIME).unwrap();
@@ -257,7 +259,7 @@ fn a_pointer_that_is_given_up_does_not_replace_the_one_that_is_kept() {
     }
 }
 
-/// The handler begins a checkpoint, and gives it up for another one.
+/// The handler begins a checkpoint, and then writes another one instead.
 #[test]
 fn an_empty_checkpoint_that_was_sealed_is_torn_where_others_of_its_kind_have_content() {
     let mut bench = Bench::new(true);
@@ -272,7 +274,7 @@ fn an_empty_checkpoint_that_was_sealed_is_torn_where_others_of_its_kind_have_con
     );
 }
 
-/// Nothing is kept that the first pointer replaces, and its text does not show that it is cut off.
+/// The first pointer replaces no kept version, and its text does not show that it is cut off.
 #[test]
 fn the_first_pointer_that_is_given_up_in_a_folders_name_is_completed() {
     let absolute = |bench: &Bench| bench.at("step-000010.pt").to_str().unwrap().to_owned();
@@ -299,7 +301,7 @@ fn a_removed_checkpoint_is_back_where_the_newer_one_lacks_files() {
     }
     assert!(sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap());
     let modified = fs::metadata(bench.at("step-10/model.zip")).unwrap().modified().unwrap();
-    // The removal is written out, and the next mark is not.
+    // The removal is written out, but the next mark is not.
     fs::remove_dir_all(bench.at("step-10")).unwrap();
     bench.write("step-20/model.zip", &zip_of(b"2"));
     let (_, found) = bench.resume();
@@ -314,7 +316,7 @@ fn a_removed_checkpoint_is_back_where_the_newer_one_lacks_files() {
     assert!(!bench.at("step-10").exists(), "the newer one is complete");
 }
 
-/// A lost instance has written out the removal of a checkpoint, and not all of the next one.
+/// A lost instance has written out the removal of a checkpoint, but not all of the next one.
 #[test]
 fn the_newest_complete_checkpoint_is_kept_while_the_next_one_is_being_written() {
     let mut bench = Bench::new(true);
@@ -324,7 +326,7 @@ fn the_newest_complete_checkpoint_is_kept_while_the_next_one_is_being_written() 
             bench.write(&format!("checkpoint-{number}/part-{part}.pt"), &zip_of(&[number; 100]));
         }
         bench.clock += 60;
-        // The second and the third are found at once.
+        // One look finds the second and the third.
         let now_ns = i64::try_from(bench.clock).unwrap() * 1_000_000_000;
         if number != 2 {
             assert!(sealer.seal_resting(&bench.disk(), QUIET, now_ns, &BTreeSet::new).unwrap());

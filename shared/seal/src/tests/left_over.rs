@@ -1,9 +1,9 @@
-//! Checkpoints that lay there unsealed when an attempt began: they may be complete.
+//! Unsealed checkpoints that lay there when an attempt began: they may be complete.
 
 use super::*;
 
-/// An instance is lost in the middle of step 30, and its format shows no end. The next attempts start from step 20, by
-/// the pointer.
+/// An instance is lost in the middle of step 30, and the format shows no end. The pointer makes the next attempts start
+/// from step 20.
 #[test]
 fn a_checkpoint_that_lay_there_unsealed_does_not_replace_the_one_that_is_kept() {
     for is_last in [false, true] {
@@ -21,7 +21,7 @@ fn a_checkpoint_that_lay_there_unsealed_does_not_replace_the_one_that_is_kept() 
                 sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap();
             }
         }
-        // The training reaches step 30. Of that, only the removal of step 20 is written out.
+        // The training reaches step 30, but only the removal of step 20 is written out.
         let (mut sealer, _) = bench.resume();
         sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap();
         fs::remove_file(bench.at("step-000020.bin")).unwrap();
@@ -37,7 +37,7 @@ fn a_checkpoint_that_lay_there_unsealed_does_not_replace_the_one_that_is_kept() 
     }
 }
 
-/// It may be complete, and the training may go on from it.
+/// The checkpoint may be complete, and the training may go on from it.
 #[test]
 fn a_checkpoint_that_lay_there_unsealed_is_kept_too() {
     let mut bench = Bench::new(true);
@@ -55,8 +55,8 @@ fn a_checkpoint_that_lay_there_unsealed_is_kept_too() {
     assert_eq!(fs::read(bench.at("step-000020.bin")).unwrap(), [0xfe; 1900]);
 }
 
-/// Of two attempts that were lost in the same save, the second one got further. The third goes on from what lies there, and
-/// is lost in its next save, of which only the removal of this checkpoint is written out.
+/// Two attempts are lost in the same save, and the second one got further. The third goes on from that version and is
+/// lost in its next save. Only the removal of this checkpoint is written out.
 #[test]
 fn the_longer_one_of_two_unsealed_versions_is_kept() {
     for (lengths, longest) in [([1268, 1900], 1900), ([1900, 1268], 1900)] {
@@ -74,8 +74,8 @@ fn the_longer_one_of_two_unsealed_versions_is_kept() {
     }
 }
 
-/// The handler gives the first pointer up before its text. What it was to name is not known: the script starts from its beginning, and
-/// finds the checkpoint complete.
+/// The handler gives up the first pointer before it writes the text. The name for it is unknown: the script starts from
+/// its beginning, and finds the checkpoint complete.
 #[test]
 fn an_empty_pointer_is_put_aside_and_not_the_checkpoint() {
     for is_last in [false, true] {

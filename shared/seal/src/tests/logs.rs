@@ -1,4 +1,4 @@
-//! States and logs that go by the same names.
+//! States and logs with the same names.
 
 use spotsweep_protocol::claim::Found;
 
@@ -26,7 +26,7 @@ fn is_kept(bench: &Bench, name: &str) -> bool {
 
 #[test]
 fn whatever_can_be_put_aside_has_been_kept() {
-    // Two versions, and what a lost instance leaves of the third.
+    // Two versions, and the part of the third that a lost instance leaves.
     let cases: [[Vec<u8>; 3]; 6] = [
         [lightgbm(1000), lightgbm(2000), lightgbm(3000)[..90_000].to_vec()],
         [lightgbm(10), lightgbm(20), lightgbm(30)[..1100].to_vec()],
@@ -54,7 +54,7 @@ fn whatever_can_be_put_aside_has_been_kept() {
     }
 }
 
-/// The script keeps one of them. Of the next one, only its name was written out.
+/// The script keeps one of them. Only the name of the next one was written out.
 #[test]
 fn numbered_texts_are_kept_where_there_is_nothing_else() {
     for content in [lightgbm(1000), lightgbm(10), numbers(3000, "1"), numbers(2, "1"), b"{\"epoch\": 1}".to_vec()] {
@@ -89,7 +89,7 @@ fn a_log_is_no_checkpoint_and_is_never_put_aside() {
         }
         assert_eq!(sealer.summary().unwrap().newest.as_deref(), Some("epoch_1.zip"), "{name}");
         assert!(!is_kept(&bench, name), "{name}: a log may be large");
-        // Its last line is cut off, by a lost instance or because the training is killed.
+        // The last line is cut off, by a lost instance or because the training is killed.
         log.truncate(log.len() - 3);
         bench.write(name, &log);
         for is_last in [false, true] {
@@ -120,7 +120,7 @@ fn a_log_that_each_attempt_begins_again_stays_as_it_is() {
     for _ in 0..3 {
         let (mut sealer, found) = bench.resume();
         assert_eq!(found.torn, [""; 0]);
-        // The same first lines, and fewer of them.
+        // The same first lines, but fewer of them.
         log.truncate(log.len() - 1000);
         bench.write("train.log", &log);
         seal(&bench, &mut sealer);
@@ -137,7 +137,7 @@ fn a_log_that_each_attempt_begins_again_stays_as_it_is() {
     }
 }
 
-/// Its first bytes do not show the format yet, and it goes by the name of a log.
+/// The first bytes do not show the format yet, and the file is named like a log.
 #[test]
 fn a_model_of_which_little_was_written_out_is_put_aside_and_not_the_one_before() {
     let mut bench = Bench::new(true);

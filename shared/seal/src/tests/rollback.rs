@@ -1,15 +1,15 @@
-//! Rollbacks: which checkpoint goes, where the training goes back to, and what is taken back.
+//! Rollbacks: which checkpoint is quarantined, which one the training starts from, and what is undone.
 
 use std::os::unix::fs::symlink;
 
 use super::*;
 
-/// Of no known format.
+/// Content without a known format.
 fn content(name: &str) -> Vec<u8> {
     [&[0xff], name.as_bytes()].concat()
 }
 
-/// A trial that was interrupted with these checkpoints, all of them sealed but for the last `unsealed` ones.
+/// A trial that was interrupted with these checkpoints, all of them sealed except the last `unsealed` ones.
 fn trained(names: &[&str], unsealed: usize) -> Bench {
     let mut bench = Bench::new(true);
     let (mut sealer, _) = bench.resume();
@@ -23,7 +23,7 @@ fn trained(names: &[&str], unsealed: usize) -> Bench {
     bench
 }
 
-/// Each attempt fails with that error, and makes no progress. How many do, until the trial ends.
+/// Each attempt fails with that error and makes no progress. Returns the number of attempts until the trial ends.
 fn fail_until_the_end(bench: &mut Bench, error: &dyn Fn(u32) -> String) -> u32 {
     for attempts in 1..10 {
         let (mut sealer, _) = bench.resume();
@@ -70,7 +70,7 @@ fn a_rollback_to_the_last_sealed_version_is_taken_back() {
     assert!(fs::read(bench.at("model.pt")).unwrap() == zip_of(b"2"));
 }
 
-/// Its instance was lost before the newest checkpoint was sealed. The format shows that it is complete.
+/// The instance was lost before the newest checkpoint was sealed. The format shows that it is complete.
 #[test]
 fn a_checkpoint_whose_format_shows_that_it_is_complete_is_taken_back() {
     let mut bench = trained(&NAMES[..3], 0);
@@ -79,7 +79,7 @@ fn a_checkpoint_whose_format_shows_that_it_is_complete_is_taken_back() {
     assert!(fs::read(bench.at(NAMES[3])).unwrap() == zip_of(b"4"));
 }
 
-/// Its instance was lost in the middle of that.
+/// The instance was lost while the rollback was undone.
 #[test]
 fn what_is_back_already_stays() {
     let mut bench = trained(&NAMES[..2], 0);
@@ -110,7 +110,7 @@ fn another_name_of_a_file_is_no_other_checkpoint() {
     }
 }
 
-/// Where errors differ, or where one of two checkpoints may be incomplete, each may be to blame.
+/// If errors differ, or if one of two checkpoints may be incomplete, each may be the cause.
 #[test]
 fn several_checkpoints_may_be_bad() {
     let same = Some("EOFError: Ran out of input");
@@ -137,7 +137,7 @@ fn what_an_earlier_trial_has_put_aside_does_not_come_back() {
     assert_eq!(fs::read(bench.at(NAMES[1])).unwrap(), content("another"));
 }
 
-/// It writes its settings before it fails, which are no checkpoint.
+/// The training writes its settings before it fails. They are no checkpoint.
 #[test]
 fn a_beginning_that_fails_in_the_same_way_takes_a_rollback_back() {
     for unsealed in [0, 1] {
@@ -157,7 +157,7 @@ fn a_beginning_that_fails_in_the_same_way_takes_a_rollback_back() {
     }
 }
 
-/// The one that an older runner has written: the new one has another form.
+/// The older runner has written `failed`, and the new one uses another form.
 #[test]
 fn failures_that_an_older_runner_has_recorded_do_not_break_the_seal() {
     let mut bench = trained(&NAMES[..2], 0);
@@ -170,7 +170,7 @@ fn failures_that_an_older_runner_has_recorded_do_not_break_the_seal() {
     assert!(sealer.roll_back(&bench.disk(), &failure("it cannot be loaded")).unwrap().is_some());
 }
 
-/// The first is sealed or not; each of the others, which are not, may lack files.
+/// The first checkpoint is sealed or not. All others are unsealed and may lack files.
 #[test]
 fn the_last_rollback_goes_to_a_sealed_checkpoint_or_to_the_beginning() {
     let names: Vec<String> = (1..6).map(|number| format!("checkpoint-{number}/model.zip")).collect();
@@ -191,7 +191,7 @@ fn the_last_rollback_goes_to_a_sealed_checkpoint_or_to_the_beginning() {
     }
 }
 
-/// The newest checkpoint is none that the training has loaded.
+/// The training has not loaded the newest checkpoint.
 #[test]
 fn the_checkpoint_that_a_pointer_names_is_to_blame() {
     for is_link in [true, false] {
@@ -212,7 +212,7 @@ fn the_checkpoint_that_a_pointer_names_is_to_blame() {
     }
 }
 
-/// Nothing is kept that could take the place of the weights. What is left is older than the epoch next to them.
+/// No kept version can replace the weights. The files that are left are older than the epoch beside the weights.
 #[test]
 fn a_counter_goes_aside_with_the_weights_that_it_counts() {
     for left in ["final.zip", "backup/best.zip"] {
@@ -228,7 +228,7 @@ fn a_counter_goes_aside_with_the_weights_that_it_counts() {
         assert_eq!((rollback.checkpoint.as_str(), rollback.to.as_deref()), (weights[0], Some(left)));
         assert_eq!(weights.map(|name| bench.at(name).exists()), [false; 2], "{left} is left");
         assert!(bench.at("epoch.json").exists(), "it lies beside nothing that is lost");
-        // So does the last checkpoint.
+        // The last checkpoint fails, too.
         sealer.finish(&bench.disk(), &at_rest(), &IN_TIME).unwrap();
         let (mut sealer, _) = bench.resume();
         sealer.begin(&bench.disk()).unwrap();
@@ -241,8 +241,8 @@ fn a_counter_goes_aside_with_the_weights_that_it_counts() {
     }
 }
 
-/// A lost instance left a half of it, and the next one, which began it again, left more, and its mark. Neither is known to
-/// be complete, so a rollback from one to the other proves nothing.
+/// A lost instance left a half of the save. The next one began it again and left more, and its mark. Neither is known
+/// to be complete, so a rollback from one to the other proves nothing.
 #[test]
 fn two_halves_of_a_save_that_fail_in_the_same_way_are_both_put_aside() {
     let mut bench = Bench::new(true);
@@ -263,7 +263,7 @@ fn two_halves_of_a_save_that_fail_in_the_same_way_are_both_put_aside() {
     assert_eq!(bench.resume().1, Found::default(), "it begins at its beginning");
 }
 
-/// The record is written out, and the move is not.
+/// The manifest is written out, but the move is not.
 #[test]
 fn a_rollback_that_a_lost_instance_has_undone_is_made_again() {
     let mut bench = trained(&NAMES[..2], 0);

@@ -1,4 +1,4 @@
-//! Files that are rewritten in place, and make up one checkpoint.
+//! Files that are rewritten in place and make up one checkpoint.
 
 use std::cell::RefCell;
 use std::fs;
@@ -15,7 +15,7 @@ fn note(line: &str) {
     SAID.with_borrow_mut(|said| said.push(line.to_owned()));
 }
 
-/// What was said of versions that may not belong together.
+/// The log lines about versions that may not belong together.
 fn doubts() -> Vec<String> {
     let said = SAID.take();
     said.into_iter().filter(|line| line.contains("may belong to another")).collect()
@@ -38,7 +38,7 @@ impl Bench {
         })
     }
 
-    /// The versions after the instance is lost in the middle of the save `number`: in that of the file at a place.
+    /// The versions after the instance is lost during the save `number`, while it writes the file at `place`.
     fn lose(&mut self, number: u8, place: usize) -> [Option<u8>; 3] {
         FILES[..place].iter().for_each(|name| self.write(name, &version(name, number)));
         self.write(FILES[place], &version(FILES[place], number)[..60]);
@@ -54,7 +54,7 @@ fn files_that_are_rewritten_together_go_back_together() {
         let mut bench = Bench::new(true);
         let (mut sealer, _) = bench.resume();
         (1..3).for_each(|number| bench.save_all(&mut sealer, &FILES, number));
-        // One of them rests for longer.
+        // One of them stays unchanged.
         bench.save_all(&mut sealer, &FILES[1..], 3);
         assert_eq!(bench.lose(4, place), [Some(2), Some(3), Some(3)], "in {}", FILES[place]);
         assert_eq!(doubts(), [""; 0]);
@@ -63,7 +63,7 @@ fn files_that_are_rewritten_together_go_back_together() {
     }
 }
 
-/// The model is sealed, and the instance is lost before the optimizer is.
+/// The model is sealed, but the instance is lost before the optimizer is.
 #[test]
 fn versions_of_different_seals_are_said_to_be() {
     let mut bench = Bench::new(true);
@@ -92,7 +92,7 @@ fn a_rollback_takes_files_back_together() {
     assert_eq!(bench.versions(), [Some(1); 3]);
 }
 
-/// The best model is saved now and then, with its score. Only the newest version of each lies there.
+/// The best model is saved now and then, with its score. Only the newest version of each is there.
 #[test]
 fn a_text_stays_with_the_file_that_it_clearly_belongs_to() {
     for (text, is_left) in [("best_score.json", true), ("best.json", true), ("state.json", false), ("last.json", false)]

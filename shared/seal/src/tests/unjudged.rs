@@ -1,4 +1,4 @@
-//! Files whose formats are not judged, since that would take too long.
+//! Files whose formats are not judged, because that would take too long.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -21,7 +21,8 @@ impl Formats for Busy {
     }
 }
 
-/// What is not judged is not put aside: it may be all that a training has. What was being written at the end is doubtful.
+/// A file that is not judged is not quarantined: it may be all that a training has. A file that was being written at
+/// the end is doubtful.
 #[test]
 fn a_file_that_is_not_judged_is_neither_torn_nor_proven() {
     let mut bench = Bench::new(true);
@@ -54,14 +55,14 @@ impl Formats for Counting {
     }
 }
 
-/// Formats with checksums are read as a whole for that. A large file may be saved again meanwhile.
+/// Formats with checksums are read completely for that. A large file may be saved again meanwhile.
 #[test]
 fn a_format_is_judged_once_for_a_seal() {
     let mut bench = Bench::new(true);
     let (mut sealer, _) = bench.resume();
     let formats = Arc::new(Counting::default());
     let disk = bench.disk().judged_by(formats.clone());
-    // Before it rests, and when it does.
+    // Before the file rests, and after that.
     for (age_ms, expected) in [(500, 1), (60_000, 1)] {
         bench.write("model.pt", &zip_of(&[7; 100_000]));
         let now_ns = i64::try_from(bench.clock).unwrap() * 1_000_000_000 + age_ms * 1_000_000;
