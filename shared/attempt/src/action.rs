@@ -93,7 +93,7 @@ pub enum Action {
     Seal {
         /// The time by which reading must end, because other steps follow.
         reading_until: Duration,
-        /// Whether the next attempt goes on with the trial.
+        /// Whether the next attempt continues the trial.
         is_left: bool,
     },
     /// Unmount the workspace, if one is mounted.

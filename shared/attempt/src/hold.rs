@@ -31,8 +31,8 @@ pub enum Held {
 }
 
 impl Hold {
-    /// Decides the next step; the runner repeats the call. It takes all processes of the `command`, whether its
-    /// checkpoint `is_complete` by a look after the last stop, and the `elapsed` time since a fixed moment.
+    /// Decides the next step; the runner repeats the call. `command` has all its processes, and `is_complete` comes
+    /// from a look at the checkpoint after the last stop. `elapsed` counts from a fixed moment.
     pub fn decide(&mut self, command: &[Id], is_complete: bool, elapsed: Duration) -> Held {
         if !is_complete {
             return Held::Continue(self.release());
