@@ -7,6 +7,6 @@ pub mod table;
 
 use mimalloc::MiMalloc;
 
-/// A faster allocator: half of a run makes and drops JSON.
+/// A faster allocator, because half of a run's work is to make and drop JSON.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;

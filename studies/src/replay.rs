@@ -1,9 +1,9 @@
 //! The replay: recorded Spot capacity and prices, and the outcome of each policy against reclaims.
 //!
 //! Every policy runs the same sweep in the same emulated Batch and EC2, each in a World of its own. When a zone's
-//! record changes from available to unavailable, all its instances are taken with the two-minute notice. The zone gives
-//! no new ones until the record changes back. `spotsweep` is the real `handle` with its store and its runner's
-//! protocol. Training itself is a number of seconds. A window ends with its record: trials that are not done by then
+//! record changes from available to unavailable, EC2 takes all its instances with the two-minute notice. The zone
+//! gives no new ones until the record changes back. `spotsweep` is the real `handle` with its store and its runner's
+//! protocol. Training itself is a number of seconds. A window ends with its record. Trials that are not done by then
 //! are unfinished, and count with what they have saved.
 
 mod agent;

@@ -1,4 +1,4 @@
-//! What happens to an attempt, and what it does.
+//! The events of an attempt, and the actions that the runner takes.
 
 use std::time::Duration;
 
@@ -9,105 +9,105 @@ use crate::answer::Answer;
 use crate::conclusion::Cause;
 use crate::stop::Stop;
 
-/// What has happened.
+/// An event of the attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// EC2 takes the instance.
+    /// EC2 reclaims the instance.
     Noticed {
-        /// When that is.
+        /// The time until the reclaim.
         left: Duration,
         /// The reason that the attempt ends with.
         why: String,
     },
     /// The container is asked to stop.
     Signalled(Signal),
-    /// The answer to a report: the trial is another attempt's.
+    /// `trial-claim` refuses a report because another attempt has the trial.
     Fenced(StopReason),
-    /// The answer to a report: the trial is stopped early.
+    /// `trial-claim` answers a report that the trial is stopped early, with the reason.
     StoppedEarly(String),
-    /// The training has shown no sign of life for too long.
+    /// The training has stalled.
     Stalled {
-        /// Seconds since the last sign.
+        /// Seconds since the last sign of progress.
         seconds: u64,
         /// Whether the trial ends with the attempt.
         is_last: bool,
     },
-    /// All is there for the command.
+    /// Everything that the command needs is ready.
     Prepared {
         /// Whether the next attempt gets the checkpoints of this one.
         has_workspace: bool,
     },
     /// The runner cannot go on, for a reason that its driver keeps.
     Failed {
-        /// Whether the trial is given back: the next attempt may be luckier, and waits for the workspace.
+        /// Whether the trial is released: the next attempt may succeed, and waits for the workspace.
         is_left: bool,
     },
-    /// The command has ended, and all that it has started.
+    /// The command and all processes that it has started have ended.
     CommandEnded {
         /// Exit code.
         code: i32,
-        /// Whether the training reports that it has trained to its end.
+        /// Whether the training reports that it is complete.
         is_finished: bool,
-        /// Whether it has ended without having been asked to.
+        /// Whether it has ended without a request to stop.
         is_by_itself: bool,
     },
-    /// What a failed command was given has been judged.
+    /// The runner has judged whether the checkpoint or the MLflow run caused the failure.
     Judged {
-        /// Whether the next attempt starts from something else. The driver keeps what.
+        /// Whether the next attempt starts from another checkpoint or run. The driver keeps which.
         goes_back: bool,
     },
     /// The upload has ended.
     Collected {
-        /// Whether all is there.
+        /// Whether every output is uploaded.
         is_whole: bool,
     },
-    /// The workspace is sealed, or could not be.
+    /// The workspace is sealed, or sealing has failed.
     Sealed,
-    /// The workspace is unmounted, or could not be.
+    /// The workspace is unmounted, or unmounting has failed.
     Unmounted,
-    /// What comes of the last request; `None` where no answer came.
+    /// The answer to the last request; `None` if no answer came.
     Answered(Option<Answer>),
     /// The time of the action is over: see [`Machine::until`].
     TimeOver,
 }
 
-/// What is to be done.
+/// An action of the runner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// Claim the trial, mount its workspace, and lay everything out.
+    /// Claim the trial, mount its workspace, and prepare everything for the command.
     Prepare,
-    /// Start the command, and look after it until its end.
+    /// Start the command, and watch it until it ends.
     Train,
-    /// The command that runs is to stop.
+    /// Stop the running command.
     Stop(Stop),
-    /// The command that is to stop has this much time from now on, if it has not less.
+    /// Limit the grace of a command that is being stopped to this time from now. A shorter grace stays.
     Shorten(Duration),
-    /// The command has failed by itself: look whether that is because of what it was given.
+    /// Find out whether the checkpoint or the MLflow run caused the command's failure.
     Judge,
-    /// Upload what the command leaves.
+    /// Upload the outputs of the command.
     Collect {
         /// Whether the trial succeeds if all is uploaded.
         has_succeeded: bool,
     },
-    /// Write everything out, and seal it.
+    /// Write out the workspace, and seal it.
     Seal {
-        /// When reading must end, for what comes after it.
+        /// The time by which reading must end, because other steps follow.
         reading_until: Duration,
-        /// Whether the next attempt goes on with the trial.
+        /// Whether the next attempt continues the trial.
         is_left: bool,
     },
-    /// Unmount the workspace, where one is mounted.
+    /// Unmount the workspace, if one is mounted.
     Unmount,
-    /// Give the trial back, with the last seal if there is one.
+    /// Release the trial, with the last seal if there is one.
     Release,
     /// Report the end of the trial.
     End {
         /// The job's exit code.
         code: u8,
-        /// When, from now on.
+        /// The pause before the report.
         after: Duration,
     },
-    /// Nothing is done on this instance until it is taken.
+    /// Do nothing on this instance until EC2 takes it.
     AwaitEnd,
     /// The attempt is over.
     Exit(Exit),
@@ -116,11 +116,11 @@ pub enum Action {
 /// How the runner ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Exit {
-    /// With this code: the trial has ended.
+    /// The trial has ended with this exit code.
     Code(u8),
-    /// The next attempt goes on with the trial; without a cause, for a reason that the driver keeps.
+    /// The next attempt continues the trial. Without a cause, the driver keeps the reason.
     Left(Option<Cause>),
-    /// The trial is another attempt's.
+    /// Another attempt has the trial.
     Refused(StopReason),
     /// The instance is to blame for the failure of the command.
     Unfit(String),

@@ -1,4 +1,4 @@
-//! What `trial-claim` answers to what an attempt reports.
+//! The answers of `trial-claim` to an attempt's reports.
 
 use std::time::Duration;
 
@@ -10,19 +10,19 @@ use crate::patience::waiting_pause;
 /// The answer to a report, a release or an end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// It is taken.
+    /// The report is accepted.
     Accepted,
     /// The trial is stopped early, with the reason for the log.
     Stop(String),
-    /// The trial is another attempt's.
+    /// Another attempt has the trial.
     Refused(StopReason),
-    /// The instance is to blame for the end.
+    /// The instance caused the failure that the attempt reports.
     Unavailable(String),
-    /// Whether it is to blame is not known yet: the end is to be reported again.
+    /// It is not known yet whether the instance caused the failure. The runner reports the end again.
     Waiting {
-        /// What is not known, for the log.
+        /// What is not known yet, for the log.
         reason: String,
-        /// When it is to be reported again, from now on.
+        /// The pause before the next report of the end.
         pause: Duration,
     },
 }
@@ -31,7 +31,7 @@ impl Answer {
     /// The answer to a report of the end.
     ///
     /// # Errors
-    /// A reply that answers something else.
+    /// Returns a reply that belongs to another request.
     pub fn to_end(reply: Reply) -> Result<Self, Box<Reply>> {
         match reply {
             Reply::Waiting { reason, retry_after_ms } => {
@@ -44,7 +44,7 @@ impl Answer {
     /// The answer to any other report.
     ///
     /// # Errors
-    /// A reply that answers something else.
+    /// Returns a reply that belongs to another request.
     pub fn of(reply: Reply) -> Result<Self, Box<Reply>> {
         match reply {
             Reply::Accepted {} => Ok(Self::Accepted),

@@ -1,4 +1,4 @@
-//! What `trial-claim` answers to the requests before the command.
+//! The answers of `trial-claim` to the requests before the command starts.
 
 use std::time::Duration;
 
@@ -10,46 +10,46 @@ use crate::patience::waiting_pause;
 /// How an attempt claims its trial.
 #[derive(Debug, Clone)]
 pub struct Claiming {
-    /// What is wrong with the instance: there is no grant then, and the attempt leaves once the instance takes no other
-    /// one.
+    /// The defect of the instance. The attempt then gets no grant, and leaves when the instance takes no other
+    /// attempt.
     pub defect: Option<String>,
-    /// When it waits no longer, since the attempt began.
+    /// The latest time to wait for a grant, counted from the beginning of the attempt.
     pub until: Duration,
 }
 
-/// What the answer to a claim means.
+/// The meaning of the answer to a claim.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Claimed {
-    /// The trial and its workspace are here.
+    /// The attempt has the trial and its workspace.
     Granted(Box<Grant>),
-    /// The claim comes again after `pause`.
+    /// The runner repeats the claim after `pause`.
     Waits {
         /// What the workspace waits for.
         reason: String,
-        /// Until then.
+        /// Time until the next claim.
         pause: Duration,
     },
     /// The attempt does not get the trial.
     Denied(Denied),
 }
 
-/// Why an attempt does not get its trial, or not its workspace.
+/// Why an attempt does not get its trial or its workspace.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Denied {
     /// Nothing can be trained on this instance.
     Unfit(String),
-    /// The workspace cannot come to this instance.
+    /// The workspace cannot be attached to this instance.
     Unavailable(String),
-    /// It has waited as long as it may, for this.
+    /// The attempt has waited for this until its limit.
     TooLate(String),
-    /// The trial is another attempt's, or over.
+    /// Another attempt has the trial, or the trial is over.
     Refused(StopReason),
     /// The answer belongs to another request.
     Unfitting(Box<Reply>),
 }
 
 impl Claiming {
-    /// What the answer to a claim means that came `at` this time.
+    /// The meaning of an answer that came `at` this time after the beginning of the attempt.
     pub fn answered(&self, reply: Reply, at: Duration) -> Claimed {
         let denied = match (reply, &self.defect) {
             (Reply::Granted(grant), None) => return Claimed::Granted(Box::new(grant)),
@@ -68,10 +68,10 @@ impl Claiming {
     }
 }
 
-/// The credentials that a granted attempt has asked for.
+/// The credentials that a granted attempt has requested.
 ///
 /// # Errors
-/// Where a newer attempt has come in between.
+/// If a newer attempt has claimed the trial meanwhile.
 pub fn access(reply: Reply) -> Result<Access, Denied> {
     match reply {
         Reply::Access(access) => Ok(access),
@@ -79,11 +79,11 @@ pub fn access(reply: Reply) -> Result<Access, Denied> {
     }
 }
 
-/// Whether the control plane knows that the workspace is mounted, so that the training may start: until then it keeps the
-/// copy that the workspace was moved from.
+/// Whether the control plane has recorded the mount of the workspace, so that the training may start. Until then it
+/// keeps the copy from which the workspace was moved.
 ///
 /// # Errors
-/// Where it is not this attempt's any more.
+/// If this attempt does not have the workspace any more.
 pub fn mounted(reply: Reply) -> Result<(), Denied> {
     match reply {
         Reply::Accepted {} => Ok(()),

@@ -1,38 +1,38 @@
-//! A command that is about to be killed at a complete checkpoint is held first, and looked at once more: it may have begun
-//! its next save since that look, and to kill it in the middle of this would cost all that it has trained.
+//! Before the runner kills a command at a complete checkpoint, it holds the command and looks once more. The command
+//! may have begun its next save since the last look, and a kill during that save would lose all its training.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::process::Id;
 
-/// A process may be in the middle of a system call when it is stopped.
+/// The time that a stopped process may still need to end a system call.
 const SETTLES: Duration = Duration::from_millis(50);
 
-/// The processes of a command that are held.
+/// The held processes of a command.
 #[derive(Debug, Clone, Default)]
 pub struct Hold {
     held: BTreeSet<Id>,
-    /// When the last of them was.
+    /// The time at which the last of them was held.
     since: Duration,
 }
 
-/// What is to be done about them.
+/// What the runner does with the command's processes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Held {
-    /// These are to be stopped (SIGSTOP).
+    /// Stop these processes (SIGSTOP).
     Stop(Vec<Id>),
-    /// They are to be looked at again, a little later.
+    /// Look at the processes again, a little later.
     Wait,
-    /// These are to go on (SIGCONT): the checkpoint is not complete.
+    /// Continue these processes (SIGCONT), because the checkpoint is not complete.
     Continue(Vec<Id>),
-    /// The command is to be killed.
+    /// Kill the command.
     Kill,
 }
 
 impl Hold {
-    /// To be repeated, `elapsed` after some moment: with all processes of the `command`, and whether its checkpoint
-    /// `is_complete`, as far as a look shows that came after the last stop.
+    /// Decides the next step; the runner repeats the call. `command` has all its processes, and `is_complete` comes
+    /// from a look at the checkpoint after the last stop. `elapsed` counts from a fixed moment.
     pub fn decide(&mut self, command: &[Id], is_complete: bool, elapsed: Duration) -> Held {
         if !is_complete {
             return Held::Continue(self.release());
@@ -46,12 +46,12 @@ impl Hold {
         if elapsed.saturating_sub(self.since) < SETTLES { Held::Wait } else { Held::Kill }
     }
 
-    /// Whether any is held.
+    /// Whether any process is held.
     pub fn is_holding(&self) -> bool {
         !self.held.is_empty()
     }
 
-    /// Those that were held, and are to go on.
+    /// Returns the held processes, which must continue, and holds none any more.
     pub fn release(&mut self) -> Vec<Id> {
         std::mem::take(&mut self.held).into_iter().collect()
     }
@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn a_command_that_has_begun_another_save_goes_on() {
         let [one, two] = [1, 2].map(|pid| Process::new(pid, 0, "python3").id);
-        // What a look finds: the processes, whether the checkpoint is complete, when; and what is to be done.
+        // Each look has the processes, whether the checkpoint is complete, and the time; then comes the decision.
         let looks: [(&[Id], bool, u64, Held); 8] = [
             (&[one], false, 0, Held::Continue(vec![])),
             (&[one], true, 100, Held::Stop(vec![one])),

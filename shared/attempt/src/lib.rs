@@ -1,6 +1,6 @@
-//! What a runner decides about its attempt. The runner looks at the kernel and carries the decisions out; the simulation
-//! does both on its virtual clock. [`Machine`] has the order of all that an attempt does; the other modules decide what
-//! one of its actions needs.
+//! The decisions of a runner about its attempt. The runner observes the kernel and carries the decisions out; the
+//! simulation does both on its virtual clock. [`Machine`] has the order of an attempt's actions. The other modules
+//! decide the details of single actions.
 
 mod action;
 mod answer;

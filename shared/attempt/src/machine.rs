@@ -1,11 +1,11 @@
-//! One attempt at a trial: what is done next, whatever happens when.
+//! The state machine of one attempt at a trial. It decides the next action after each event.
 //!
-//! At most one [`Action`] is in progress. Its end is an [`Event`], and so is what comes from outside: a notice, a signal,
-//! the answer to a report. An event from outside leaves the action less time, or another action replaces it. The replaced
+//! At most one [`Action`] is in progress. Its end is an [`Event`]. Others come from outside: a notice, a signal, the
+//! answer to a report. An event from outside shortens the action's time, or another action replaces it. The replaced
 //! action is dropped.
 //!
-//! The order is: prepare, train, upload the outputs if the trial ends, seal, unmount, and report the end or the release
-//! last. The control plane takes a reported workspace for free, so it has to be unmounted by then.
+//! The order is: prepare, train, upload the outputs if the trial ends, seal, unmount, and report the end or the
+//! release. The control plane treats a reported workspace as free, so the runner unmounts it first.
 
 mod phase;
 
@@ -20,7 +20,7 @@ use crate::exit::{UPLOAD, of_command};
 use crate::machine::phase::{Ending, Mounted, Phase};
 use crate::stop::{Stop, Terms, WITHOUT_DEADLINE, closing, last_request_until};
 
-/// How long after its announced end an instance may still be there: EC2 promises no time (EC2 user guide, "Spot
+/// How long an instance may still run after its announced end, because EC2 promises no time (EC2 user guide, "Spot
 /// Instance interruption notices").
 const STILL_THERE: Duration = Duration::from_secs(300);
 
@@ -29,15 +29,15 @@ const STILL_THERE: Duration = Duration::from_secs(300);
 pub struct Machine {
     terms: Terms,
     phase: Phase,
-    /// Since the command is to stop.
+    /// The request to stop the command, if there is one.
     stop: Option<Stop>,
-    /// When the instance is taken.
+    /// When EC2 takes the instance.
     notice: Option<Duration>,
-    /// Whether the container is asked to stop.
+    /// Whether the container has been asked to stop.
     is_signalled: bool,
     /// When the container or the instance ends, why, and whether Batch ends the trial with it.
     outside: Option<(Duration, Cause)>,
-    /// Whether the control plane has answered that the instance may be to blame for the failure of the command.
+    /// Whether the control plane has answered that the instance may have caused the command's failure.
     is_doubted: bool,
     /// When the workspace must be closed.
     deadline: Duration,
@@ -45,34 +45,35 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// An attempt that has not begun.
+    /// Makes an attempt that has not begun.
     pub fn new(terms: Terms) -> Self {
         let (phase, deadline) = (Phase::Preparing, Duration::ZERO);
         let (is_signalled, is_doubted) = (false, false);
         Self { terms, phase, stop: None, notice: None, is_signalled, outside: None, is_doubted, deadline, until: None }
     }
 
-    /// What is done first, on an instance that is taken after `left` where that is known.
+    /// Returns the first action. If the end of the instance is known, it comes after `left`.
     ///
-    /// An exit on such an instance would have Batch start the next attempt at once, and where the ECS agent does not drain
-    /// (fact 9) on this same instance, until no attempt is left. Nothing is claimed, so the workspace goes to another
-    /// instance meanwhile.
+    /// An exit on such an instance would make Batch start the next attempt at once. If the ECS agent does not drain
+    /// (fact 9), that attempt starts on the same instance, until no attempt is left. The attempt claims nothing, so
+    /// the workspace goes to another instance meanwhile.
     pub fn begin(&mut self, left: Option<Duration>) -> Action {
         self.notice = left;
         if self.notice.is_some() { self.await_end() } else { Action::Prepare }
     }
 
-    /// When the action that is under way must be over.
+    /// When the current action must be over.
     pub fn until(&self) -> Option<Duration> {
         self.until
     }
 
-    /// Why the command is stopped.
+    /// The request to stop the command, if there is one.
     pub fn stop(&self) -> Option<&Stop> {
         self.stop.as_ref()
     }
 
-    /// Takes an event in, `at` some time after the beginning. Without an action, what is under way goes on.
+    /// Handles an event that comes `at` this time after the beginning. If no action is returned, the current one goes
+    /// on.
     pub fn on(&mut self, event: Event, at: Duration) -> Option<Action> {
         match event {
             Event::Noticed { left, why } => {
@@ -102,7 +103,7 @@ impl Machine {
                 self.deadline = stop.deadline;
                 Some(self.unmount(Ending::GiveUp { cause: Some(stop.cause), is_left: true }))
             }
-            // It has nothing to save anything on, and may as well use the time that it has.
+            // Without a workspace the training cannot save anything, so it uses the time that is left.
             Phase::Training(None) if is_notice => None,
             Phase::Training(_) => match &mut self.stop {
                 None => Some(Action::Stop(self.stop.insert(stop).clone())),
@@ -138,7 +139,7 @@ impl Machine {
         is_first.then(|| Action::Stop(self.stop.insert(Stop::by_itself(cause, &self.terms, at)).clone()))
     }
 
-    /// The folder in S3 is the newer attempt's from now on, which waits for the workspace.
+    /// The newer attempt now owns the folder in S3, and waits for the workspace.
     fn fenced(&mut self, reason: StopReason, at: Duration) -> Option<Action> {
         match std::mem::replace(&mut self.phase, Phase::Over) {
             Phase::Preparing => {
@@ -167,7 +168,7 @@ impl Machine {
         }
     }
 
-    /// What was under way has ended.
+    /// The current action has ended.
     fn goes_on(&mut self, event: Event, at: Duration) -> Option<Action> {
         let phase = std::mem::replace(&mut self.phase, Phase::Over);
         Some(match (phase, event) {
@@ -194,7 +195,7 @@ impl Machine {
             }
             (Phase::Collecting(way, mounted), Event::TimeOver) => self.not_collected(way, mounted, at),
             (Phase::Sealing(way, Mounted), Event::Sealed) => self.unmount(way),
-            // What the kernel has not written out by then is lost.
+            // Data that the kernel has not written out by then is lost.
             (Phase::Sealing(way, Mounted), Event::TimeOver)
             | (Phase::Unmounting(way), Event::Unmounted | Event::TimeOver) => self.report(way, at),
             (
@@ -242,13 +243,14 @@ impl Machine {
         }
     }
 
-    /// By when a workspace is closed whose closing begins now.
+    /// The deadline for closing a workspace if closing begins now.
     fn closing_by(&self, at: Duration) -> Duration {
         let own = self.stop.as_ref().map_or(at + WITHOUT_DEADLINE, |stop| stop.deadline);
         self.outside.as_ref().map_or(own, |(end, _)| own.min(*end))
     }
 
-    /// Without a workspace the next attempt starts from nothing. What there is gets uploaded, for a person to look at.
+    /// Without a workspace the next attempt starts from nothing, so the runner uploads the outputs for a person to
+    /// look at.
     fn close_or_collect(&mut self, way: Ending, mounted: Option<Mounted>, at: Duration) -> Action {
         if mounted.is_some() {
             return self.close(way, mounted, at);
@@ -269,13 +271,13 @@ impl Machine {
     fn collected(&mut self, way: Ending, is_whole: bool, mounted: Option<Mounted>, at: Duration) -> Action {
         self.deadline = match &way {
             Ending::Leave(_) => self.deadline,
-            // A stop that nothing outside asks for has no part in how long the upload takes.
+            // Only a stop from outside limits the time for the upload.
             Ending::End { .. } | Ending::Refuse(_) | Ending::GiveUp { .. } => {
                 self.outside.as_ref().map_or(at + WITHOUT_DEADLINE, |(end, _)| *end)
             }
         };
         match way {
-            // The command's own failure says more than what it did to the outputs.
+            // The command's own failure says more than missing outputs.
             Ending::End { code: 0, .. } if !is_whole => {
                 self.close(Ending::End { code: UPLOAD, has_succeeded: false }, mounted, at)
             }
@@ -283,8 +285,8 @@ impl Machine {
         }
     }
 
-    /// The time for the upload is over. A model that is not collected is not a success: the next attempt resumes at its
-    /// end, and uploads it.
+    /// The time for the upload is over. A success needs a complete upload, so the next attempt resumes at the end of
+    /// the training and uploads the model.
     fn not_collected(&mut self, way: Ending, mounted: Option<Mounted>, at: Duration) -> Action {
         match (way, self.interruption()) {
             (Ending::End { has_succeeded: true, .. }, Some(cause)) => {
@@ -295,13 +297,13 @@ impl Machine {
         }
     }
 
-    /// Seals what may be gone on from, and unmounts.
+    /// Seals the checkpoints unless the trial has succeeded, and unmounts.
     fn close(&mut self, way: Ending, mounted: Option<Mounted>, at: Duration) -> Action {
         let Some(mounted) = mounted else { return self.report(way, at) };
         if matches!(way, Ending::End { code: 0, .. }) {
             return self.unmount(way);
         }
-        // Half of what is left is for reading; the rest is for unmounting, and for what goes slowly.
+        // Half of the time left is for reading. The rest is for unmounting and for delays.
         let reading_until = at + self.deadline.saturating_sub(at) / 2;
         let is_left = matches!(way, Ending::Leave(_));
         self.phase = Phase::Sealing(way, mounted);
@@ -333,36 +335,36 @@ impl Machine {
 
     fn answered(&mut self, way: Ending, answer: Option<Answer>) -> Action {
         let exit = match (way, answer) {
-            // No further attempt is to start.
+            // Batch must start no further attempt.
             (Ending::Leave(_) | Ending::GiveUp { .. }, Some(Answer::Stop(_))) => Exit::Code(0),
             (Ending::GiveUp { .. }, _) if self.waits_for_the_end() => return self.await_end(),
             (Ending::GiveUp { cause: None, .. }, _) => Exit::Failed,
             (Ending::GiveUp { cause, .. } | Ending::Leave(cause), _) => Exit::Left(cause),
-            // Another runner has the trial, and the record has what that one reports.
+            // Another runner has the trial, and the record gets its reports.
             (Ending::End { .. } | Ending::Refuse(_), Some(Answer::Refused(reason))) => Exit::Refused(reason),
             (Ending::End { .. }, Some(Answer::Unavailable(reason))) => Exit::Unfit(reason),
-            // It is in doubt why the command has failed: the next attempt goes on.
+            // The cause of the command's failure is in doubt, so the next attempt continues.
             (Ending::End { code: 1.., .. }, None) if self.doubt().is_some() => Exit::Left(self.doubt()),
-            // Batch's own event has the exit code all the same.
+            // Batch's own event still has the exit code.
             (Ending::End { code, .. }, _) => Exit::Code(code),
             (Ending::Refuse(reason), _) => Exit::Refused(reason),
         };
         self.exit(exit)
     }
 
-    /// Why a failure of the command that no answer comes to is not the trial's end.
+    /// Why an unanswered report of a failed command does not end the trial.
     fn doubt(&self) -> Option<Cause> {
         let reason = || "no answer says whether the instance is to blame for the failure of the command".to_owned();
         self.interruption().or_else(|| self.is_doubted.then(|| Cause::Interrupted(reason())))
     }
 
-    /// Why the container or the instance ends, where the trial does not end with it.
+    /// Why the container or the instance ends, if the trial does not end with it.
     fn interruption(&self) -> Option<Cause> {
         let cause = self.outside.as_ref().map(|(_, cause)| cause.clone());
         cause.filter(|cause| matches!(cause, Cause::Interrupted(_)))
     }
 
-    /// A container that is asked to stop ends.
+    /// Whether the runner waits until EC2 takes the instance. If the container was asked to stop, it ends.
     fn waits_for_the_end(&self) -> bool {
         self.notice.is_some() && !self.is_signalled
     }

@@ -1,4 +1,4 @@
-//! How often a request is sent again that was not answered.
+//! How often the runner repeats a request that was not answered.
 
 use std::time::Duration;
 
@@ -18,13 +18,14 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// Tries until so much time has passed since the first failure: a call that took long to fail is tried again as well.
+    /// Allows tries until so much time has passed since the first failure. A call that took long to fail is also
+    /// repeated.
     pub fn new(longest: Duration) -> Self {
         Self { longest, pause: FIRST_PAUSE, failed_at: None }
     }
 
-    /// A try has failed at this time, by a clock that never goes back: the pause before the next one. `None` where there
-    /// is none.
+    /// Notes a failed try at this time of a monotonic clock, and returns the pause before the next one. `None` if
+    /// there is no next one.
     pub fn failed(&mut self, at: Duration) -> Option<Duration> {
         let since = *self.failed_at.get_or_insert(at);
         let pause = self.pause;
@@ -33,7 +34,7 @@ impl Patience {
     }
 }
 
-/// The pause before the same is asked again of which `trial-claim` says that it has to wait.
+/// The pause before the runner repeats a request that `trial-claim` has answered with `Waiting`.
 pub fn waiting_pause(retry_after_ms: u64) -> Duration {
     Duration::from_millis(retry_after_ms).clamp(WAITING_PAUSES.0, WAITING_PAUSES.1)
 }

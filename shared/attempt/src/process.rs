@@ -1,4 +1,4 @@
-//! A process as the kernel shows it, and what follows from that.
+//! A process as the kernel shows it, and the properties that follow.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -7,11 +7,11 @@ use rustix::process::Signal;
 
 use crate::work::Work;
 
-/// A shell runs a trap only when its foreground command has ended (bash(1), "Signals").
+/// A shell runs a trap only after its foreground command has ended (bash(1), "Signals").
 const SHELLS: [&str; 8] = ["ash", "bash", "busybox", "dash", "fish", "ksh", "sh", "zsh"];
-/// Programs that start another one and pass signals on to it, also to one that does not handle them. timeout(1) and
-/// dumb-init send them to a whole process group, in which they end a training's data loaders as well. Open MPI's
-/// `mpirun` (`prterun`, `orterun`) ends its processes at once, and micromamba after three seconds.
+/// Programs that start another program and pass signals on to it, even if it does not handle them. timeout(1) and
+/// dumb-init signal a whole process group, which also ends a training's data loaders. Open MPI's `mpirun` (`prterun`,
+/// `orterun`) ends its processes at once, and micromamba after three seconds.
 const FORWARDERS: [&str; 24] = [
     "catatonit",
     "dumb-init",
@@ -39,10 +39,10 @@ const FORWARDERS: [&str; 24] = [
     "xargs",
 ];
 
-/// Python programs and modules that start trainings. `torchrun` sends SIGTERM to the process group of each one
-/// (`torch/distributed/elastic/multiprocessing/subprocess_handler`), in which data loaders are as well, and so does
-/// Paddle (`paddle/distributed/launch/utils/process_context.py`). `conda run` waits for the training's output, and not
-/// for its end.
+/// Python programs and modules that start trainings. `torchrun` sends SIGTERM to the process group of each one,
+/// including its data loaders (`torch/distributed/elastic/multiprocessing/subprocess_handler`). Paddle does the same
+/// (`paddle/distributed/launch/utils/process_context.py`). `conda run` waits for the training's output, and not for
+/// its end.
 const PYTHON_LAUNCHERS: [&str; 12] = [
     "accelerate",
     "accelerate-launch",
@@ -58,42 +58,42 @@ const PYTHON_LAUNCHERS: [&str; 12] = [
     "torchrun",
 ];
 
-/// Tells a process from a later one with the same number. The order is that of their starts.
+/// Identifies a process, because a later one may have the same number. The order is that of their starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Id {
-    /// Clock ticks from the kernel's start to the process's.
+    /// Clock ticks from the kernel's start to the process's start.
     pub started: u64,
-    /// Its number.
+    /// The process number.
     pub pid: i32,
 }
 
 /// One process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Process {
-    /// Which it is.
+    /// Number and start of the process.
     pub id: Id,
     /// The number of its parent.
     pub parent: i32,
-    /// Signals with a handler, and those that a thread takes by sigwait(3): bit 0 is signal 1.
+    /// Signals that have a handler, or that a thread takes by sigwait(3): bit 0 is signal 1.
     pub handled: u64,
-    /// Signals with a handler alone.
+    /// Signals that have a handler.
     pub caught: u64,
     /// Signals that it ignores.
     pub ignored: u64,
     /// Whether its main thread waits for the end of a child.
     pub waits: bool,
-    /// The child that it waits for, if of only one.
+    /// The child that it waits for, if there is only one.
     pub waits_for: Option<i32>,
-    /// The program's name; for a launcher that is a Python program, the launcher's.
+    /// The program's name. For a Python launcher it is the launcher's name.
     pub program: String,
-    /// The program's file, and its arguments: a process that was only forked has those of its parent.
+    /// The program's file and arguments. A forked process has those of its parent.
     pub command: (PathBuf, String),
-    /// Without its children.
+    /// Its own work, without its children's.
     pub work: Work,
 }
 
 impl Process {
-    /// A process of `program` without arguments, which handles no signal and has done nothing yet. What starts later has
+    /// Makes a process of `program` without arguments. It handles no signal and has done nothing. A later process has
     /// a larger number.
     pub fn new(pid: i32, parent: i32, program: &str) -> Self {
         Self {
@@ -110,73 +110,73 @@ impl Process {
         }
     }
 
-    /// The same with handlers for these signals.
+    /// Adds handlers for these signals.
     #[must_use]
     pub fn handling(self, signals: &[Signal]) -> Self {
         let caught = signals.iter().fold(0, |mask, signal| mask | bit(*signal));
         Self { handled: caught, caught, ..self }
     }
 
-    /// The same in the background of a shell.
+    /// Puts the process into the background of a shell.
     #[must_use]
     pub fn in_background(self) -> Self {
         Self { ignored: bit(Signal::INT) | bit(Signal::QUIT), ..self }
     }
 
-    /// The same, which waits for the end of any child.
+    /// Makes the process wait for the end of any child.
     #[must_use]
     pub fn waiting(self) -> Self {
         Self { waits: true, ..self }
     }
 
-    /// The same, which waits for the end of one child.
+    /// Makes the process wait for the end of one child.
     #[must_use]
     pub fn waiting_for(self, child: i32) -> Self {
         Self { waits: true, waits_for: Some(child), ..self }
     }
 
-    /// The same with these arguments, separated by spaces.
+    /// Sets the arguments, which are separated by spaces.
     #[must_use]
     pub fn with_arguments(self, arguments: &str) -> Self {
         let arguments = format!("\0{}", arguments.replace(' ', "\0"));
         Self { command: (self.command.0, arguments), ..self }
     }
 
-    /// The same after so much work.
+    /// Sets the work that the process has done.
     #[must_use]
     pub fn that_did(self, work: Work) -> Self {
         Self { work, ..self }
     }
 
-    /// Whether it reacts to `signal` in a way of its own.
+    /// Whether it has a handler for `signal`, or takes it by sigwait(3).
     pub fn handles(&self, signal: Signal) -> bool {
         has(self.handled, signal)
     }
 
-    /// Whether it has a handler for `signal`, so that the signal cannot end it without its doing.
+    /// Whether it has a handler for `signal`, so that the signal alone does not end it.
     pub fn catches(&self, signal: Signal) -> bool {
         has(self.caught, signal)
     }
 
-    /// Whether a shell may have started it in the background: it ignores the signals of the keyboard then (POSIX, 2.11
+    /// Whether a shell may have started it in the background. It then ignores the signals of the keyboard (POSIX, 2.11
     /// "Signals and Error Handling" of the shell). Some programs handle one of the two again.
     pub fn is_background(&self) -> bool {
         has(self.ignored, Signal::INT) || has(self.ignored, Signal::QUIT)
     }
 
-    /// Whether it was started as a program of its own, where a data loader is a copy of its parent.
+    /// Whether it runs a program of its own. A data loader is a copy of its parent instead.
     pub fn is_other_than(&self, parent: &Self) -> bool {
         self.command != parent.command
     }
 
-    /// Whether both run the same script, both in the foreground or both in the background: ranks of one training, or
-    /// trainings with different parameters.
+    /// Whether both run the same script, and both in the foreground or in the background. They are ranks of one
+    /// training, or trainings with different parameters.
     pub fn is_like(&self, other: &Self) -> bool {
         let parts = |process: &Self| (process.command.0.clone(), process.script(), process.ignored);
         parts(self) == parts(other)
     }
 
-    /// The first argument that is no option, without numbers: a file, a module or code.
+    /// The first argument that is not an option, without digits: a file, a module or code.
     fn script(&self) -> String {
         let script = self.command.1.split('\0').skip(1).find(|word| !word.starts_with('-')).unwrap_or_default();
         script.replace(|letter: char| letter.is_ascii_digit(), "")
@@ -187,7 +187,7 @@ impl Process {
         SHELLS.contains(&self.program.as_str())
     }
 
-    /// Whether its program does nothing but start another one and pass signals on.
+    /// Whether its program only starts another program and passes signals on.
     pub fn is_forwarder(&self) -> bool {
         FORWARDERS.contains(&self.program.as_str()) || PYTHON_LAUNCHERS.contains(&self.program.as_str())
     }
@@ -203,7 +203,7 @@ fn bit(signal: Signal) -> u64 {
     1_u64.checked_shl(place).unwrap_or(0)
 }
 
-/// The ids of all below `ancestor`.
+/// The process numbers of all descendants of `ancestor`.
 pub fn below(ancestor: i32, processes: &[Process]) -> BTreeSet<i32> {
     let mut found = BTreeSet::new();
     let mut generation = vec![ancestor];
@@ -214,8 +214,8 @@ pub fn below(ancestor: i32, processes: &[Process]) -> BTreeSet<i32> {
     found
 }
 
-/// The launcher that a command line starts: `python -m torch.distributed.run …`, `python /usr/bin/torchrun …`. Options
-/// of Python itself may come before it; what follows it are the training's own words.
+/// The launcher that a command line starts: `python -m torch.distributed.run …`, `python /usr/bin/torchrun …`.
+/// Python's own options may come before it. The words after it belong to the training.
 pub fn python_launcher(command_line: &str) -> Option<String> {
     let mut words = command_line.split('\0');
     if !words.next()?.rsplit('/').next()?.starts_with("python") {

@@ -7,60 +7,60 @@ use spotsweep_protocol::stop::StopReason;
 
 use crate::conclusion::Cause;
 
-/// How long the end of an attempt may take that nothing outside asks for, and the command's share of that, where nothing
-/// else is said.
+/// The default time for an attempt's end without a deadline from outside, and the default grace of the command within
+/// it.
 const BY_ITSELF: Duration = Duration::from_secs(30);
 const GRACE_BY_ITSELF: Duration = Duration::from_secs(20);
-/// How much longer the end of an attempt may take without a deadline from outside.
+/// The additional time for the end of an attempt without a deadline from outside.
 pub(crate) const WITHOUT_DEADLINE: Duration = Duration::from_secs(60);
-/// The most that a seal may take before the command gets a signal of which nothing was announced.
+/// The longest seal before the command gets an unannounced signal.
 const SEALING_FIRST: Duration = Duration::from_secs(5);
-/// Batch counts an attempt's time from the start of its container, which is a moment before the runner's.
+/// Batch counts an attempt's time from the start of its container, which is earlier than the runner's start.
 const BEFORE_RUNNER: Duration = Duration::from_secs(10);
-/// The least that is taken to be left after a notice, and to be enough to close a small workspace.
+/// The least time that the runner assumes after a notice. It is enough to close a small workspace.
 const LEAST: Duration = Duration::from_secs(1);
-/// The most that is set aside of a notice for sealing, unmounting and the release. Writing out comes on top.
+/// The most time of a notice that the runner reserves to seal, unmount and release. The time to write out is added.
 const CLOSING: Duration = Duration::from_secs(12);
 
-/// The report that the trial is free is worth this much time even when none is left: without it, the next attempt waits
-/// until Batch reports that the instance is gone.
+/// The time for the last request even if no time is left. Without a release, the next attempt waits until Batch
+/// reports that the instance is gone.
 const LAST_REQUEST: Duration = Duration::from_secs(2);
 
-/// How long before its container is killed the runner exits: AWS Batch would take the code of a killed one for the
-/// trial's own failure.
+/// How long before the kill of its container the runner exits. AWS Batch would treat a killed container's exit code as
+/// the trial's own failure.
 const EXITING: Duration = Duration::from_secs(1);
 
-/// What a job says of its end.
+/// The job's settings for its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Terms {
-    /// What asks the command to save and leave.
+    /// The signal that asks the command to save and end.
     pub signal: Signal,
-    /// The most that the command gets between the stop signal and SIGKILL.
+    /// The longest time between the stop signal and SIGKILL.
     pub grace: Option<Duration>,
-    /// How long after SIGTERM the container is killed.
+    /// The time from SIGTERM until the container is killed.
     pub stop_after: Duration,
-    /// How long Batch lets the attempt run.
+    /// Batch's timeout for the attempt.
     pub timeout: Option<Duration>,
 }
 
-/// A request to stop the command. Times count from the beginning of the attempt, where not said otherwise.
+/// A request to stop the command. Times count from the beginning of the attempt, unless stated otherwise.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stop {
-    /// Why.
+    /// The reason.
     pub cause: Cause,
-    /// What asks the command for it.
+    /// The signal that asks the command to stop.
     pub signal: Signal,
-    /// Between the signal and SIGKILL.
+    /// The time between the signal and SIGKILL.
     pub grace: Duration,
     /// When everything must be over.
     pub deadline: Duration,
-    /// How long a seal of what is complete may take first: the container may end at any moment.
+    /// How long the first seal of complete checkpoints may take, because the container may end at any moment.
     pub sealing_first: Option<Duration>,
 }
 
 impl Stop {
-    /// The answer to a report, or a stall: there is no deadline from outside. The command has the configured grace, and as much as usual
-    /// comes after it.
+    /// A stop after an answer to a report or after a stall, without a deadline from outside. The command has the
+    /// configured grace, and the usual time follows it.
     pub(crate) fn by_itself(cause: Cause, terms: &Terms, at: Duration) -> Self {
         let grace = terms.grace.unwrap_or(GRACE_BY_ITSELF);
         let more = if matches!(cause, Cause::Stalled { .. }) { WITHOUT_DEADLINE } else { Duration::ZERO };
@@ -68,13 +68,13 @@ impl Stop {
         Self { cause, signal: terms.signal, grace, deadline, sealing_first: None }
     }
 
-    /// The container is killed a configured time after the signal.
+    /// A stop after a signal. The container is killed a configured time later.
     pub(crate) fn after_signal(signal: Signal, terms: &Terms, at: Duration) -> Self {
         let cause = match terms.timeout.filter(|timeout| at + BEFORE_RUNNER >= *timeout) {
             Some(timeout) if signal == Signal::TERM => Cause::TimedOut { seconds: timeout.as_secs() },
             Some(_) | None => Cause::Interrupted(format!("stopped by signal {}", signal.as_raw())),
         };
-        // A person's Ctrl-C reaches the command as such.
+        // A person's Ctrl-C is passed to the command unchanged.
         let signal = if signal == Signal::TERM { terms.signal } else { signal };
         let left = terms.stop_after;
         let sealing_first = SEALING_FIRST.min(left / 10);
@@ -83,8 +83,8 @@ impl Stop {
         Self { cause, signal, grace, deadline: at + left, sealing_first: Some(sealing_first) }
     }
 
-    /// The end of the time left is for sealing, unmounting and the release; the rest is the command's, as a large
-    /// checkpoint takes longer to write than anything else: 10 GiB on gp3 82 s.
+    /// A stop after a notice. The runner reserves the last part of the time for sealing, unmounting and the release.
+    /// The command gets the rest, because a large checkpoint takes longest to write: 10 GiB on gp3 82 s.
     pub(crate) fn noticed(why: String, left: Duration, terms: &Terms, at: Duration) -> Self {
         let left = left.max(LEAST);
         let grace = terms.grace.unwrap_or(left).min(left - closing(left));
@@ -92,8 +92,8 @@ impl Stop {
         Self { cause, signal: terms.signal, grace, deadline: at + left, sealing_first: None }
     }
 
-    /// Another request comes while this one is under way. What leaves less time counts; a trial that is another
-    /// attempt's, or that Batch ends, does not go on, whatever the first request was for.
+    /// Adds a later request to this one. The earlier deadline counts. If another attempt has the trial, or Batch ends
+    /// it, the trial does not continue, whatever the first request was for.
     pub(crate) fn join(&mut self, later: &Self) {
         self.deadline = self.deadline.min(later.deadline);
         let is_fenced = matches!(self.cause, Cause::Fenced(_));
@@ -105,7 +105,7 @@ impl Stop {
         }
     }
 
-    /// Seconds without a sign of life, where it is for that.
+    /// Seconds without a sign of progress, if the cause is a stall.
     pub fn stalled_seconds(&self) -> Option<u64> {
         match self.cause {
             Cause::Stalled { seconds, .. } => Some(seconds),
@@ -123,12 +123,13 @@ impl Stop {
     }
 }
 
-/// The end of the time that is left, for sealing, unmounting and the release: a quarter, or a second where that is more.
+/// The reserved part of the time left, for sealing, unmounting and the release: a quarter, or a second if that is
+/// more.
 pub(crate) fn closing(left: Duration) -> Duration {
     CLOSING.min((left / 4).max(LEAST.min(left / 2)))
 }
 
-/// Until when a request is worth waiting for that is the last one.
+/// The latest time to wait for the answer to the last request.
 pub(crate) fn last_request_until(end: Duration, at: Duration) -> Duration {
     end.saturating_sub(EXITING).max(at + LAST_REQUEST)
 }

@@ -1,24 +1,24 @@
-//! Which processes of a command get the stop signal.
+//! Selects the processes of a command that get the stop signal.
 //!
-//! Docker and ECS signal the first process only, so a script that a shell has started is killed without a chance to
-//! save; a signal to the whole group ends the training's own data loaders, and with them the training. The rule lies
-//! between the two: of each branch the topmost process gets the signal that handles it, and nothing below it. What only
-//! helps the training gets it later: a training that has lost its display or its database may not be able to save.
+//! Docker and ECS signal only the first process, so a script that a shell has started is killed before it can save. A
+//! signal to the whole group ends the training's own data loaders, and with them the training. Therefore in each
+//! branch the topmost process that handles the signal gets it, and no process below it. A helper gets it later,
+//! because a training without its display or its database may not be able to save.
 
 use rustix::process::Signal;
 
 use crate::process::{Id, Process, below};
 use crate::work::Work;
 
-/// A process that is to get the stop signal.
+/// A process that gets the stop signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Target {
     pub(crate) id: Id,
-    /// Whether it is a shell, whose trap may have to wait for a command that does not handle the signal.
+    /// Whether it is a shell. Its trap may have to wait for a command that does not handle the signal.
     pub(crate) is_shell: bool,
-    /// Whether it helps the others.
+    /// Whether it is a helper of the training.
     pub(crate) is_helper: bool,
-    /// Whether it is certain that such a helper is no training.
+    /// Whether such a helper is certainly not a training.
     pub(crate) is_certain: bool,
 }
 
@@ -29,8 +29,8 @@ pub(crate) struct Tree<'a> {
     pub(crate) reads: &'a dyn Fn(&Process, &Process) -> bool,
 }
 
-/// The processes that are to get `signal`, in the tree below and including `root`. Where all of them are helpers, the
-/// training does not handle it.
+/// The processes that get `signal`, in the tree of `root` and below it. If all of them are helpers, the training does
+/// not handle it.
 pub(crate) fn targets(root: i32, tree: &Tree, signal: Signal) -> Vec<Target> {
     tree.branch(root, signal, &mut Vec::new())
 }
@@ -38,9 +38,9 @@ pub(crate) fn targets(root: i32, tree: &Tree, signal: Signal) -> Vec<Target> {
 /// The children of a wrapper.
 #[derive(Default)]
 struct Started<'a> {
-    /// What it is there for.
+    /// The command that the wrapper runs.
     commands: Vec<&'a Process>,
-    /// What it has started besides, and whether each is known to be no training.
+    /// The other children, and whether each is certainly not a training.
     helpers: Vec<(&'a Process, bool)>,
 }
 
@@ -63,7 +63,7 @@ impl<'a> Tree<'a> {
         let of_helpers: Vec<_> = helpers.into_iter().map(|(child, is_certain)| (below(child), is_certain)).collect();
         path.pop();
         if handles {
-            // Between fork and exec, a command has its shell's handlers.
+            // Between fork and exec, a command still has its shell's handlers.
             found.retain(|target| !self.is_copy(target.id, process));
         }
         let has_command = has_training(&found);
@@ -80,8 +80,9 @@ impl<'a> Tree<'a> {
         found
     }
 
-    /// What a wrapper waits for, or has started last, is its command: it starts servers before the training that needs
-    /// them. With it belong what reads its output (`tee`), and further processes of the same script.
+    /// A wrapper's command is the child that it waits for, or has started last, because servers start before the
+    /// training that needs them. Processes that read the command's output (`tee`), and others of the same script,
+    /// belong to the command.
     fn started_by(&self, process: &Process) -> Started<'a> {
         let mut children: Vec<_> = self.processes.iter().filter(|child| child.parent == process.id.pid).collect();
         if process.is_forwarder() {
@@ -91,7 +92,7 @@ impl<'a> Tree<'a> {
             children.retain(|child| self.launches(process, child));
         }
         children.sort_by_key(|child| child.id);
-        // A shell that looks now and then whether its background still runs has a `sleep` in the foreground.
+        // A shell that regularly checks its background process has a `sleep` in the foreground.
         let is_busy = |child: &&&Process| !self.work(child).is_nothing();
         let last = children.iter().rev().find(is_busy).or(children.last()).copied();
         let waited = children.iter().find(|child| process.waits_for == Some(child.id.pid)).copied();
@@ -100,7 +101,7 @@ impl<'a> Tree<'a> {
         };
         let is_certain = if process.is_shell() { !command.is_background() } else { waited.is_some() && waited == last };
         let (mut commands, mut helpers) = (vec![command], Vec::new());
-        // The members of a pipeline are started in the order of their output.
+        // A shell starts the members of a pipeline in the order of their output.
         for child in children.into_iter().rev().filter(|child| child.id != command.id) {
             let belongs = |to: &&Process| child.is_like(to) || (self.reads)(to, child) || (self.reads)(child, to);
             if commands.iter().any(belongs) {
@@ -113,9 +114,9 @@ impl<'a> Tree<'a> {
         Started { commands, helpers }
     }
 
-    /// Whether `process`, which does not handle the signal and does not wait in the kernel, is there to launch `child`:
-    /// it polls, waits in a thread, or reads what the child prints. A data loader is a copy of its training, and a
-    /// training that has started a helper does more than that.
+    /// Whether `process`, which neither handles the signal nor waits in the kernel, launches `child`. It polls, waits
+    /// in a thread, or reads the child's output. A data loader is a copy of its training, and a training does more
+    /// than its helper.
     fn launches(&self, process: &Process, child: &Process) -> bool {
         child.is_other_than(process) && !process.work.is_much_more_than(self.work(child))
     }

@@ -1,8 +1,8 @@
-//! From the request to stop until nothing of the command runs that is worth waiting for.
+//! The stop of a command, from the request until no process is worth waiting for.
 //!
-//! A process that handles the stop signal gets it, and has the whole grace, with all that it waits for. Where nothing
-//! handles it, an early end would save nothing: the training runs on, its next checkpoint is completed, and then it is
-//! killed. See "When the instance is taken" in docs/training.md.
+//! A process that handles the stop signal gets it, and has the whole grace, with all processes that it waits for. If
+//! no process handles it, an early end would save nothing. The training then completes its next checkpoint before it
+//! is killed. See "When the instance is taken" in docs/training.md.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,21 +12,21 @@ use rustix::process::Signal;
 use crate::process::{Id, Process};
 use crate::stop_targets::{Target, Tree, targets};
 
-/// What a helper has to end, before what is left is killed.
+/// The time for helpers to end before the remaining processes are killed.
 const HELPER_RESERVE: Duration = Duration::from_secs(2);
 
 /// A stop that is under way.
 #[derive(Debug, Clone)]
 pub struct Stopping {
-    /// The command.
+    /// The command's process number.
     root: i32,
     signal: Signal,
-    /// Between the signal and SIGKILL.
+    /// The time between the signal and SIGKILL.
     grace: Duration,
     signalled: BTreeSet<Id>,
-    /// Helpers of those, which get the signal later.
+    /// The helpers that get the signal later.
     helpers: Vec<Target>,
-    /// Whether only shells got the signal: their command may not handle the signal.
+    /// Whether only shells got the signal. Their command may not handle it.
     only_shells: bool,
 }
 
@@ -39,48 +39,48 @@ pub struct Look<'a> {
     pub reads: &'a dyn Fn(&Process, &Process) -> bool,
     /// Whether the command has ended.
     pub has_ended: bool,
-    /// Since the request to stop.
+    /// The time since the request to stop.
     pub elapsed: Duration,
-    /// How long it takes to write out what the kernel holds; zero where nothing of it matters.
+    /// The time to write out the kernel's data; zero if none of it matters.
     pub writing: Duration,
     /// Whether the next attempt gets the checkpoints of this one.
     pub has_workspace: bool,
 }
 
-/// What is to be done now.
+/// The runner's next step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
     /// Processes that get the stop signal.
     pub signals: Vec<Id>,
-    /// What comes after that.
+    /// The step after that.
     pub then: Then,
 }
 
-/// What is to be done about the command.
+/// The next step for the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Then {
-    /// It is still worth waiting for.
+    /// The command is still worth waiting for.
     Wait,
-    /// It does not handle the signal: it is killed once a checkpoint is complete. Where it may begin another one meanwhile,
-    /// [`Hold`](crate::Hold) says how.
+    /// The command does not handle the signal, so the runner kills it at a complete checkpoint. If it may begin
+    /// another one meanwhile, [`Hold`](crate::Hold) decides.
     KillAtCheckpoint,
-    /// It is killed: nothing that it may still write reaches the next attempt.
+    /// Kill the command, because nothing that it still writes reaches the next attempt.
     Kill,
-    /// It is killed: the grace is over.
+    /// Kill the command, because the grace is over.
     KillAfterGrace,
-    /// It is killed: what is not written out takes all of the grace that is left.
+    /// Kill the command, because writing out takes all of the grace that is left.
     KillToWriteOut,
-    /// It has ended, and so have all that got the signal.
+    /// The command and all processes that got the signal have ended.
     Ended,
 }
 
 impl Stopping {
-    /// Starts to stop the command `root` by `signal`, with so much time until it is killed.
+    /// Starts to stop the command `root` by `signal`. It is killed after `grace`.
     pub fn new(root: i32, signal: Signal, grace: Duration) -> Self {
         Self { root, signal, grace, signalled: BTreeSet::new(), helpers: Vec::new(), only_shells: true }
     }
 
-    /// The command is killed so long after the request to stop, if not earlier.
+    /// Shortens the time from the request to stop until the kill.
     pub fn shorten(&mut self, grace: Duration) {
         self.grace = self.grace.min(grace);
     }
@@ -90,15 +90,16 @@ impl Stopping {
         !self.signalled.is_empty()
     }
 
-    /// Whether a command has trained to its end meanwhile that has ended with `code`: no process got the signal.
+    /// Whether a command that ended with `code` has trained to its end during the stop, without a signal to any
+    /// process.
     pub fn has_finished_by_itself(&self, code: i32) -> bool {
         code == 0 && !self.has_signalled()
     }
 
-    /// To be repeated until the command has ended or is killed.
+    /// Decides the next step. The runner repeats the call until the command has ended or is killed.
     pub fn decide(&mut self, look: &Look<'_>) -> Decision {
-        // A training may start other processes as it ends: those get no signal. One that was still being imported
-        // may get its handler only now.
+        // Processes that a training starts at its end get no signal. A training that was still importing may get its
+        // handler only now.
         let is_first = self.signalled.is_empty() && !look.has_ended;
         let mut signals = if is_first { self.trainings(look) } else { Vec::new() };
         self.signalled.extend(&signals);
@@ -122,32 +123,32 @@ impl Stopping {
         }
     }
 
-    /// How long a helper waits for the end of the training. A server may have been taken for the training that it waits
-    /// for: each has half of the grace then. A save may take longer than that, and need a database until its end.
+    /// How long a helper waits for the end of the training. An uncertain helper waits for half of the grace, because
+    /// it may be the training itself. A certain one waits longer, because a save may need a database until its end.
     fn longest_wait(&self, helper: &Target, look: &Look<'_>) -> Duration {
         let half = self.grace / 2;
         let until_reserve = self.grace.saturating_sub(HELPER_RESERVE + look.writing);
         if helper.is_certain { half.max(until_reserve) } else { half }
     }
 
-    /// The trainings that get the signal at once.
+    /// Selects the trainings that get the signal at once.
     fn trainings(&mut self, look: &Look<'_>) -> Vec<Id> {
         let tree = Tree { processes: look.processes, reads: look.reads };
         let all = targets(self.root, &tree, self.signal);
         let (helpers, trainings): (Vec<_>, Vec<_>) = all.into_iter().partition(|target| target.is_helper);
         self.only_shells = trainings.iter().all(|target| target.is_shell);
-        // A training that does not handle the signal goes on, and needs its helpers.
+        // A training that does not handle the signal continues, and needs its helpers.
         self.helpers = if self.only_shells { Vec::new() } else { helpers };
         trainings.into_iter().map(|target| target.id).collect()
     }
 
-    /// Whether it takes all that is left of the grace to write out what the kernel still holds. Not in the first half of
-    /// the grace: what the kernel holds may be another program's, and it may become faster.
+    /// Whether writing out the kernel's data takes all of the grace that is left. It is never so in the first half,
+    /// because the data may be another program's, and writing may become faster.
     fn is_last_moment(&self, look: &Look<'_>) -> bool {
         look.elapsed >= self.grace / 2 && look.writing >= self.grace.saturating_sub(look.elapsed)
     }
 
-    /// Whether all that got the signal have ended.
+    /// Whether all processes that got the signal have ended.
     fn have_ended(&self, look: &Look<'_>) -> bool {
         self.signalled.iter().all(|id| !look.lives(*id))
     }
@@ -200,7 +201,7 @@ mod tests {
         let training = || Process::new(3, 1, "python3").handling(&[Signal::TERM]).that_did(work);
         let certain = [shell(), server.clone(), training()];
         let uncertain = [shell(), server.clone(), training().in_background()];
-        // What has done so much may be the training.
+        // A process that has done so much may be the training.
         let busy = [shell(), server.clone().that_did(Work { ticks: 9000, writes: 400, bytes: 9000 }), training()];
         for (processes, elapsed, writing, expected) in [
             (&certain, 97, 0, false),
@@ -220,7 +221,7 @@ mod tests {
             assert!(signals.contains(&training().id), "{elapsed:?} {writing:?}");
             assert_eq!(signals.contains(&server.id), expected, "{elapsed:?} {writing:?}");
         }
-        // One look after another, as the runner looks.
+        // Repeated looks, as in the runner.
         let mut stopping = Stopping::new(1, Signal::TERM, Duration::from_secs(100));
         let mut signals = |processes: &[Process], elapsed| {
             let elapsed = Duration::from_secs(elapsed);

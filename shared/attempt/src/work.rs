@@ -1,10 +1,10 @@
-//! What a process has done: a launcher does next to nothing beside what it has started.
+//! The work that a process has done. A launcher does almost nothing compared with the process that it starts.
 
 use std::iter::Sum;
 
-/// Clock ticks of CPU time that a launcher may take to import its libraries: ten seconds.
+/// The CPU time in clock ticks that a launcher may need to import its libraries: ten seconds.
 const STARTING: u64 = 1000;
-/// Lines that a launcher may print of its own.
+/// Lines that a launcher may print itself.
 const OWN_LINES: u64 = 5;
 
 /// What a process has done.
@@ -12,26 +12,27 @@ const OWN_LINES: u64 = 5;
 pub struct Work {
     /// Clock ticks of CPU time: 100 a second.
     pub ticks: u64,
-    /// Calls of write(2) and its kind.
+    /// Calls of write(2) and similar calls.
     pub writes: u64,
-    /// The bytes of those.
+    /// Bytes that those calls wrote.
     pub bytes: u64,
 }
 
 impl Work {
-    /// By `/proc/PID/io`, which needs the rights of a debugger: without them, nothing is known of what is written.
+    /// Reads `/proc/PID/io`, which needs the rights of a debugger. Without them, the writes are unknown.
     pub fn parse(ticks: u64, io: &str) -> Self {
         let figure = |name: &str| io.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok()).unwrap_or(0);
         Self { ticks, writes: figure("syscw:"), bytes: figure("wchar:") }
     }
 
-    /// Whether there is no sign of any: `sleep` and `wait` do nothing.
+    /// Whether there is no sign of work, as in `sleep` and `wait`.
     pub fn is_nothing(self) -> bool {
         self.ticks <= 1 && self.writes == 0
     }
 
-    /// Whether it is so much that what `other` did can only have been of help. A launcher that prints what its training
-    /// prints has as many calls, or as many bytes where the training prints in blocks, and may put a time before each line.
+    /// Whether it is so much more that the work of `other` can only be help. A launcher that prints its training's
+    /// output has as many calls. It has as many bytes if the training prints in blocks, and may put a time before each
+    /// line.
     pub fn is_much_more_than(self, other: Self) -> bool {
         let is_more =
             |own: u64, others: u64, times: u64, free: u64| own > others.saturating_mul(times).saturating_add(free);

@@ -1,6 +1,6 @@
 //! `mass-interruption` puts all instances of a fleet under notice at once. It counts the workspaces whose snapshot is
-//! begun before their instances end, measures how long it takes until all are saved, and compares both with EC2's
-//! request limits.
+//! begun before their instances end, and measures the time until all are saved. It compares both with EC2's request
+//! limits.
 
 use std::io;
 use std::process::ExitCode;

@@ -50,7 +50,8 @@ impl Curves {
         Ok(curves)
     }
 
-    /// Returns the trials of a window. The windows take one task after the other, and then the next trials of each.
+    /// Returns the trials of a window. Each window takes the next task. After the last task, they take the next trials
+    /// of each.
     pub(super) fn of_window(&self, window: usize, trials: u32, ends: bool) -> Result<Study, ReplayError> {
         let asked = |why: &str| ReplayError::Asked(format!("--curves has {why}"));
         let (tasks, trials) = (self.tasks.len(), trials as usize);

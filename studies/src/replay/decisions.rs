@@ -35,11 +35,11 @@ pub struct Course {
     pub instance_hours: f64,
     /// The mean hours until the last trial of a window had ended.
     pub makespan_hours: f64,
-    /// The USD in all windows until the trial that is the best in the end had finished.
+    /// The USD in all windows until the trial with the best final value had finished.
     pub usd_until_best: f64,
     /// The mean hours until then.
     pub hours_until_best: f64,
-    /// The best value in the end, by window.
+    /// The best final value of each window.
     pub best: Vec<f64>,
 }
 

@@ -27,9 +27,9 @@ const RECLAIMED: &str = "Server.SpotInstanceTermination";
 /// The size of the parts in which objects are uploaded and downloaded.
 const PART_MIB: f64 = 8.0;
 
-/// The DynamoDB units of one load (a sweep and a trial of up to 8 KiB, strongly consistent) and of one put (a record of
-/// 2 KiB, its entry in the index, and now and then a page of its history or a pointer). They are rather high: most puts
-/// are of figures, and seldom write more than the record.
+/// The DynamoDB units of one load (a sweep and a trial of up to 8 KiB, strongly consistent) and of one put (a record
+/// of 2 KiB, its index entry, and sometimes a page of its history or a pointer). They are rather high, because most
+/// puts write figures, and seldom more than the record.
 const LOAD_UNITS: f64 = 4.0;
 const PUT_UNITS: f64 = 4.0;
 

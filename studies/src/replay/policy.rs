@@ -9,7 +9,7 @@ pub enum Policy {
     SeedScript,
     /// Each checkpoint is uploaded to S3, and the newest one is downloaded at the start.
     S3Checkpoint,
-    /// As with [`Self::S3Checkpoint`], and one more checkpoint at the interruption notice; then the attempt ends.
+    /// Like [`Self::S3Checkpoint`], with one more checkpoint at the interruption notice, after which the attempt ends.
     S3OnNotice,
     /// There are no checkpoints.
     Restart,

@@ -1,4 +1,4 @@
-//! How far an attempt is.
+//! The phases of an attempt.
 
 use spotsweep_protocol::stop::StopReason;
 
@@ -8,7 +8,7 @@ use crate::conclusion::Cause;
 #[derive(Debug, Clone)]
 pub(super) struct Mounted;
 
-/// What the attempt is doing.
+/// The current action of the attempt.
 #[derive(Debug, Clone)]
 pub(super) enum Phase {
     Preparing,
@@ -25,7 +25,7 @@ pub(super) enum Phase {
 /// How the attempt ends its part in the trial.
 #[derive(Debug, Clone)]
 pub(super) enum Ending {
-    /// The trial is another attempt's. What is saved stays on the workspace.
+    /// Another attempt has the trial. Saved files stay on the workspace.
     Refuse(StopReason),
     /// The next attempt continues the trial.
     Leave(Option<Cause>),
@@ -38,9 +38,9 @@ pub(super) enum Ending {
     },
     /// Nothing was trained.
     GiveUp {
-        /// Why; none where the runner itself cannot go on.
+        /// The cause; `None` if the runner itself cannot continue.
         cause: Option<Cause>,
-        /// Whether the trial is given back.
+        /// Whether the trial is released.
         is_left: bool,
     },
 }

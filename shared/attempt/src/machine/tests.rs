@@ -82,7 +82,7 @@ fn event(name: &str) -> Event {
     }
 }
 
-/// The cases of order.txt, with the actions that the machine decides on.
+/// Plays the cases of order.txt, and adds the actions that the machine decides on.
 fn played(cases: &str) -> String {
     let mut machine = Machine::new(TERMS);
     let mut play = |line: &str| match &line.split_whitespace().collect::<Vec<_>>()[..] {
@@ -105,7 +105,7 @@ fn an_attempt_seals_before_it_unmounts_and_unmounts_before_it_reports() {
     assert_eq!(played(cases), cases);
 }
 
-/// A machine whose command is asked to stop, with the times that it is given.
+/// A machine whose command is asked to stop, and the graces that it gets.
 fn stopping(events: Vec<(u64, Event)>) -> (Machine, Vec<Duration>) {
     let mut machine = Machine::new(Terms { grace: Some(secs(300)), ..TERMS });
     machine.begin(None);
@@ -125,7 +125,7 @@ fn stopping(events: Vec<(u64, Event)>) -> (Machine, Vec<Duration>) {
 fn what_comes_while_the_command_stops_leaves_it_less_time_and_not_more() {
     let stall = || Event::Stalled { seconds: 600, is_last: false };
     let (machine, graces) = stopping(vec![(10, stall()), (20, notice()), (30, Event::Signalled(Signal::TERM))]);
-    // The stall alone would leave it until 310.
+    // The stall alone would allow a grace until 310.
     assert_eq!(graces, [secs(310), secs(128), secs(30) + Duration::from_millis(19_500)]);
     let stop = machine.stop().expect("it is to stop");
     assert_eq!((stop.deadline, stop.stalled_seconds()), (secs(60), Some(600)));
@@ -149,12 +149,12 @@ fn each_action_has_a_deadline_once_the_container_or_the_instance_ends() {
     assert_eq!(machine.until(), Some(secs(140)));
     machine.on(Event::Sealed, secs(130));
     assert_eq!(machine.until(), Some(secs(140)));
-    // The container is killed earlier than the instance is taken.
+    // The container is killed before EC2 takes the instance.
     machine.on(Event::Signalled(Signal::TERM), secs(131));
     assert_eq!(machine.until(), Some(secs(140)));
     machine.on(Event::TimeOver, secs(140));
     assert_eq!(machine.until(), Some(secs(142)), "the last request");
-    // Nothing is known of the end of an instance but what was announced.
+    // Only the announced end of an instance is known.
     let mut machine = Machine::new(TERMS);
     assert_eq!(machine.begin(Some(secs(100))), Action::AwaitEnd);
     assert_eq!(machine.until(), Some(secs(400)));

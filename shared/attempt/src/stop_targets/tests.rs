@@ -1,4 +1,4 @@
-//! Trees of processes, made up.
+//! Tests with invented process trees.
 use super::*;
 
 const TERM: &[Signal] = &[Signal::TERM];
@@ -110,7 +110,7 @@ fn server(pid: i32) -> Process {
     process(pid, 1, "redis-server", TERM, false).in_background()
 }
 
-/// A process that has done so much: ticks, writes and bytes.
+/// A process after this much work: ticks, writes and bytes.
 fn worked(process: Process, ticks: u64, writes: u64, bytes: u64) -> Process {
     process.that_did(Work { ticks, writes, bytes })
 }
@@ -145,12 +145,12 @@ fn busy(process: Process) -> Process {
     worked(process, 30_000, 400, 60_000)
 }
 
-/// It prints the load of the GPU now and then.
+/// A monitor that regularly prints the load of the GPU.
 fn monitor(pid: i32, handled: &[Signal]) -> Process {
     worked(process(pid, 1, "nvidia-smi", handled, false), 20, 30, 900)
 }
 
-/// Processes, the trainings among them that get the signal, and the helpers that get it later.
+/// Processes, the trainings that get the signal, and the helpers that get it later.
 type Case = (&'static str, Vec<Process>, &'static [i32], &'static [i32]);
 
 #[test]
@@ -225,7 +225,7 @@ fn helpers_get_the_signal_later() {
     }
 }
 
-/// Where one of two did far more, that may be the training, though the other one is in the foreground.
+/// If one of two did far more, it may be the training, although the other one is in the foreground.
 #[test]
 fn a_training_in_the_background_is_no_helper_of_its_monitor() {
     let cases: [Case; 4] = [

@@ -190,8 +190,8 @@ impl Stage<'_> {
         Ok(Next::After(if saved { saving } else { limit } + sealing + CLOSING))
     }
 
-    /// Returns how long it takes until the next checkpoint is complete, and the progress then. The training is at
-    /// `trained` now, and `handles` is whether it handles the signal.
+    /// Returns the time until the next checkpoint is complete, and the progress then. The training is at `trained`
+    /// now, and `handles` is whether it handles the signal.
     fn next_checkpoint(&self, agent: &Agent, now: jiff::Timestamp, trained: f64, handles: bool) -> (Duration, f64) {
         let next = match &agent.doing {
             // A checkpoint that is being written when the signal arrives is finished, not started again.

@@ -1,8 +1,8 @@
-//! The published AWS post, without its worst defects. The instance itself does everything that a volume needs to change
-//! zones, one step after another, while it boots (fact 46). These properties are kept: no use of the notice, a snapshot
+//! The published AWS post, without its worst defects. While the instance boots, it does everything itself that a
+//! volume needs to change zones, step by step (fact 46). These properties are kept: no use of the notice, a snapshot
 //! that is begun only when the new instance exists, no initialization rate, and snapshots that are never deleted. One
-//! is not: the post's waiter gives up after ten minutes, and its script then deletes the volume. Here it waits as long
-//! as the snapshot takes.
+//! property is changed: the post's waiter gives up after ten minutes, and its script then deletes the volume. Here the
+//! waiter has no limit.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ fn name(trial: u32) -> String {
 }
 
 impl Stage<'_> {
-    /// Makes a volume with the dataset for each trial, in the zones in turn. It is the post's first step, which is done
+    /// Makes a volume with the dataset for each trial, in the zones in turn. In the post this is the first step, done
     /// by hand before the sweep.
     pub(super) fn prepare_volumes(&mut self, snapshot: &str) -> Result<(), String> {
         for trial in 0..self.plan.trials {
