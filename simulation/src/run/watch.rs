@@ -260,7 +260,7 @@ impl Watch {
         self.failed_alone.contains(trial)
     }
 
-    /// An attempt is told to leave because its workspace cannot come.
+    /// An attempt must leave because its workspace cannot come.
     pub(super) fn sent_away(&mut self, trial: &TrialRef, reason: &str) {
         // If a volume was mounted, the control plane cannot exclude that it was trained on.
         if reason.contains("UnauthorizedOperation") && self.verified(trial).next().is_none() {
