@@ -220,9 +220,7 @@ impl InjectedBug {
             // The source of a migration, or a volume that is being deleted, counts as the new volume.
             Self::TakeOldest => &["what was sealed is held", "every trial has succeeded"],
             Self::DropPages => &["nothing stands still"],
-            Self::SealAfterUnmount => &["every trial has succeeded", "progress is not lost", "what was sealed is held"],
-            // The kept snapshot lacks the last seal. The message begins with the trial's name.
-            Self::ReleaseBeforeSeal => &["sim-", "progress is not lost"],
+            Self::SealAfterUnmount | Self::ReleaseBeforeSeal => &["an attempt that has the time seals its workspace"],
             Self::IgnoreSecondStop | Self::CountGraceTwice => &["a runner that knows of its end has closed"],
             Self::AskForever => &["a runner that is not answered ends"],
             Self::TakeFirstGpus => &["no GPU is used by two trials at once"],

@@ -52,6 +52,7 @@ pub const INVARIANTS: &[Invariant] = &[
     always("at most one attempt holds a workspace", one_holder),
     always("a runner that knows of its end has closed its workspace by then", closed_in_time),
     always("a runner that is not answered ends when its patience is over", patience_ends),
+    always("an attempt that has the time seals its workspace before it leaves", last_seal_is_there),
     always("a trial trains only on its own volume", own_volume),
     always("no GPU is used by two trials at once", gpus_are_own),
     always("a reclaim costs a trial at most one attempt more than the one that it interrupts", reclaim_costs_one),
@@ -158,6 +159,10 @@ fn closed_in_time(run: &Simulation) -> Result<(), String> {
 
 fn patience_ends(run: &Simulation) -> Result<(), String> {
     run.watch.seen(Seen::Insistent)
+}
+
+fn last_seal_is_there(run: &Simulation) -> Result<(), String> {
+    run.watch.seen(Seen::Unsealed)
 }
 
 /// A wrong volume puts the model of another trial on the leaderboard and overwrites that trial's checkpoints.

@@ -87,6 +87,8 @@ pub(super) enum Seen {
     Late,
     /// An attempt repeated a request after its patience was over.
     Insistent,
+    /// An attempt left its workspace without a last seal, although there was time for it.
+    Unsealed,
 }
 
 const DELETIONS: [&str; 2] = ["DeleteVolume", "DeleteSnapshot"];

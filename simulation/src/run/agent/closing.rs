@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use serde_json::Value;
 use spotsweep_attempt::{Action, Answer, Event, Stop};
 use spotsweep_protocol::claim::{Outputs, Reply, Request, Rollback, Seal};
 use spotsweep_records::trial::Trial;
@@ -15,6 +16,7 @@ use super::{Agent, Doing, Next, STEPS, metrics};
 use crate::injected_bug::InjectedBug;
 use crate::run::Simulation;
 use crate::run::training::nanoseconds;
+use crate::run::watch::Seen;
 
 /// How long each action takes, and how long a slow upload takes.
 const TAKES: Duration = Duration::from_secs(1);
@@ -33,6 +35,8 @@ pub(super) struct Left {
     pub(super) code: i32,
     pub(super) error: String,
     seal: Option<Seal>,
+    /// The volume whose last seal is done, if there was time for it and the trial goes on.
+    sealed: Option<String>,
     rollback: Option<Rollback>,
 }
 
@@ -56,6 +60,9 @@ impl Simulation {
         if now < done_at {
             let is_over = agent.until().is_some_and(|until| now >= until);
             return if is_over { self.on(agent, Event::TimeOver) } else { Ok(agent.next_by(done_at)) };
+        }
+        if let Action::Seal { is_left: true, .. } = action {
+            agent.left.sealed = agent.left.volume.clone().filter(|_| agent.left.sealer.is_some());
         }
         let event = match self.misplaced(&action) {
             Action::Judge => self.judge(agent)?,
@@ -149,6 +156,9 @@ impl Simulation {
         if has_time && is_left {
             self.watch.sealed_at_end(&self.chaos.habits, &agent.trial, &left);
         }
+        if !has_time {
+            agent.left.sealed = None;
+        }
         agent.left.seal = sealer.summary();
         Ok(Event::Sealed)
     }
@@ -170,8 +180,21 @@ impl Simulation {
         Ok(Event::Unmounted)
     }
 
+    /// Records a violation if the attempt leaves a volume without its last seal.
+    fn check_last_seal(&mut self, agent: &mut Agent) {
+        let Some(volume) = agent.left.sealed.take() else { return };
+        let files = self.harness.cloud.world().files_of_volume(&volume);
+        let manifest = files.content(".spotsweep/seal.json").and_then(|text| serde_json::from_slice(text).ok());
+        let manifest: Value = manifest.unwrap_or_default();
+        if manifest["attempt"] != agent.attempt || manifest["final"] != true {
+            let what = format!("{}: attempt {} leaves {volume} without its last seal", agent.trial, agent.attempt);
+            self.watch.is_wrong(Seen::Unsealed, what);
+        }
+    }
+
     /// The answer to the release, or the pause before the runner repeats it.
     fn release(&mut self, agent: &mut Agent) -> Result<Option<Answer>, Duration> {
+        self.check_last_seal(agent);
         let (step, seal, rollback) = (agent.left.step, agent.left.seal.clone(), agent.left.rollback.clone());
         let (sequence, metrics, rungs) = (agent.next_sequence(), metrics(step), agent.reached(step));
         let stalled_seconds = agent.stalled_seconds();
