@@ -37,8 +37,6 @@ pub struct Machine {
     is_signalled: bool,
     /// When the container or the instance ends, why, and whether Batch ends the trial with it.
     outside: Option<(Duration, Cause)>,
-    /// Whether the control plane has answered that the instance may have caused the command's failure.
-    is_doubted: bool,
     /// When the workspace must be closed.
     deadline: Duration,
     until: Option<Duration>,
@@ -48,8 +46,7 @@ impl Machine {
     /// Makes an attempt that has not begun.
     pub fn new(terms: Terms) -> Self {
         let (phase, deadline) = (Phase::Preparing, Duration::ZERO);
-        let (is_signalled, is_doubted) = (false, false);
-        Self { terms, phase, stop: None, notice: None, is_signalled, outside: None, is_doubted, deadline, until: None }
+        Self { terms, phase, stop: None, notice: None, is_signalled: false, outside: None, deadline, until: None }
     }
 
     /// Returns the first action. If the end of the instance is known, it comes after `left`.
@@ -202,7 +199,6 @@ impl Machine {
                 Phase::Reporting(Ending::End { code, has_succeeded }),
                 Event::Answered(Some(Answer::Waiting { pause, .. })),
             ) => {
-                self.is_doubted = true;
                 self.phase = Phase::Reporting(Ending::End { code, has_succeeded });
                 Action::End { code, after: pause }
             }
@@ -354,8 +350,8 @@ impl Machine {
 
     /// Why an unanswered report of a failed command does not end the trial.
     fn doubt(&self) -> Option<Cause> {
-        let reason = || "no answer says whether the instance is to blame for the failure of the command".to_owned();
-        self.interruption().or_else(|| self.is_doubted.then(|| Cause::Interrupted(reason())))
+        let reason = || "no answer says whether the instance caused the failure of the command".to_owned();
+        self.interruption().or_else(|| self.stop.is_none().then(|| Cause::Interrupted(reason())))
     }
 
     /// Why the container or the instance ends, if the trial does not end with it.

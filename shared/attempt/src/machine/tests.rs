@@ -65,6 +65,7 @@ fn event(name: &str) -> Event {
         "fenced" => fenced(),
         "stopped-early" => Event::StoppedEarly("behind".to_owned()),
         "stalled" => Event::Stalled { seconds: 600, is_last: false },
+        "stalled-for-good" => Event::Stalled { seconds: 600, is_last: true },
         "goes-back" => Event::Judged { goes_back: true },
         "not-to-blame" => Event::Judged { goes_back: false },
         "collected" => Event::Collected { is_whole: true },
