@@ -99,15 +99,14 @@ impl Sealer {
             is_below(path, place) && files.get(path).is_some_and(|stamp| stamp.modified_ns == at)
         };
         let is_undone = |failed: &Failed| {
-            let aside = self.own.join(TORN).join(&failed.folder);
+            let aside = self.aside(failed);
             failed.modified.iter().any(|(path, at)| {
                 let mut moved = failed.moved.iter();
                 moved.any(|place| is_there(path, place, *at)) && disk.stamp(&aside.join(path)).is_err()
             })
         };
-        let undone: Vec<bool> = self.record.failures.iter().map(is_undone).collect();
-        let mut undone = undone.into_iter();
-        self.record.failures.retain(|_| !undone.next().unwrap_or(false));
+        let done = self.record.failures.iter().filter(|failed| !is_undone(failed)).cloned().collect();
+        self.record.failures = done;
     }
 
     /// Seals the files at these places as doubtful.
