@@ -27,7 +27,7 @@ pub(crate) fn unused(disk: &dyn Disk, own: &Path, name: &str) -> io::Result<Stri
     Ok(found)
 }
 
-/// Moves all files of the checkpoint `group` except logs beside others.
+/// Moves all files of the checkpoint `group` except logs next to others.
 pub(crate) fn put_group_aside(
     disk: &dyn Disk,
     checkpoints: &Path,

@@ -26,7 +26,7 @@ const MOST_PAUSE_NS: i64 = 5_000_000_000;
 pub struct Collected {
     /// All collected files. They are complete, as far as their formats show.
     pub files: BTreeSet<String>,
-    /// The files from which a training can go on, with the small texts beside them and the logs. Empty if a part may be
+    /// The files from which a training can go on, with the small texts next to them and logs. Empty if a part may be
     /// missing: a script that does not find its file starts from the beginning without a message.
     pub newest: BTreeSet<String>,
     /// Symbolic links that lead to the newest checkpoint, with their targets.
@@ -230,7 +230,7 @@ fn is_checkpoint_name(path: &str) -> bool {
     numbered_folder(path).is_none() && checkpoint(&as_folder) != as_folder
 }
 
-/// The files beside the newest checkpoint that lead to it. A script that finds its checkpoint by a pointer starts from
+/// The files next to the newest checkpoint that lead to it. A script that finds its checkpoint by a pointer starts from
 /// the beginning without them.
 struct Beside {
     groups: Groups,

@@ -136,7 +136,7 @@ pub(crate) fn looks_torn(disk: &dyn Disk, path: &Path, bytes: u64) -> io::Result
 }
 
 /// The same for a file that a lost instance may not have written out. If its format is unknown, lost blocks count, too.
-/// Files that are sparse by design are sealed like that. A database may have its missing parts beside it.
+/// Files that are sparse by design are sealed like that. A database may have its missing parts next to it.
 pub(crate) fn looks_lost(disk: &dyn Disk, path: &Path, bytes: u64) -> io::Result<bool> {
     if bytes == 0 {
         return Ok(is_never_empty(path));

@@ -1,4 +1,4 @@
-//! SQLite databases. A database is written in place. When it is opened, it recovers by itself from the files beside it
+//! SQLite databases. A database is written in place. When it is opened, it recovers by itself from the files next to it
 //! (<https://www.sqlite.org/fileformat2.html>, sections 1, 3 and 4). It does not recover without them or with those of
 //! another version. So these files are no checkpoints: they are neither sealed nor kept, and move with their database.
 
@@ -21,7 +21,7 @@ pub(crate) fn is_database(disk: &dyn Disk, file: &Path) -> bool {
     start(disk, file).is_some_and(|start| start == SQLITE)
 }
 
-/// Whether the file at `path` below `folder` is one beside a database. The database may have no page yet, or its first
+/// Whether the file at `path` below `folder` is one next to a database. The database may have no page yet, or its first
 /// one may be lost.
 pub(crate) fn is_beside_database(disk: &dyn Disk, folder: &Path, path: &str) -> bool {
     let Some(database) = ENDINGS.iter().find_map(|end| path.strip_suffix(end)) else { return false };
@@ -34,7 +34,7 @@ pub(crate) fn is_beside_database(disk: &dyn Disk, folder: &Path, path: &str) -> 
     }
 }
 
-/// The paths of the files beside the database at `path` below `folder`. Empty if it is no database.
+/// The paths of the files next to the database at `path` below `folder`. Empty if it is no database.
 pub(crate) fn beside(disk: &dyn Disk, folder: &Path, path: &str) -> Vec<String> {
     let is_there = |beside: &String| disk.stamp(&folder.join(beside)).is_ok();
     let names = ENDINGS.iter().map(|end| format!("{path}{end}"));
@@ -46,7 +46,7 @@ pub(crate) fn with_beside(disk: &dyn Disk, folder: &Path, path: &str) -> Vec<Str
     std::iter::once(path.to_owned()).chain(beside(disk, folder, path)).collect()
 }
 
-/// Whether a part of the database at `path` may be beside it, so that the file alone is no complete version.
+/// Whether a part of the database at `path` may be next to it, so that the file alone is no complete version.
 pub(crate) fn is_divided(disk: &dyn Disk, folder: &Path, path: &str) -> bool {
     let has_content = |beside: &String| disk.stamp(&folder.join(beside)).is_ok_and(|stamp| stamp.bytes > 0);
     beside(disk, folder, path).iter().any(|beside| !beside.ends_with(INDEX) && has_content(beside))

@@ -10,7 +10,7 @@ use crate::groups::Groups;
 use crate::names::{UNFINISHED, has_unfinished_part, is_unfinished};
 use crate::shape::shape;
 
-/// Every regular file below `folder` by its path there, except those beside a database.
+/// Every regular file below `folder` by its path there, except those next to a database.
 pub(crate) fn walk_all(disk: &dyn Disk, folder: &Path) -> io::Result<BTreeMap<String, Stamp>> {
     let mut found = disk.files(folder)?;
     found.retain(|path, _| !is_beside_database(disk, folder, path));

@@ -212,8 +212,8 @@ fn common<'a>(way: &Way, paths: &[&'a str]) -> Common {
 }
 
 /// Groups files by their names if their times show nothing. A folder that is named like a checkpoint is one. Files
-/// beside each other with the same number are one, such as `model-4.pt` and `optimizer-4.pt`. They are not if only some
-/// of the older ones have all of them, such as `best-4.pt`.
+/// next to each other with the same number are one, such as `model-4.pt` and `optimizer-4.pt`. They are not if only
+/// some of the older ones have all of them, such as `best-4.pt`.
 fn by_name<'a>(files: &BTreeMap<&'a str, Written<'a>>) -> Vec<(Common, &'a str)> {
     let mut found = Vec::new();
     let mut folders = BTreeMap::<&str, BTreeMap<u64, Vec<&str>>>::new();
@@ -240,7 +240,7 @@ fn by_name<'a>(files: &BTreeMap<&'a str, Written<'a>>) -> Vec<(Common, &'a str)>
     found
 }
 
-/// Joins numbered files that may be parts of one checkpoint: those of a folder with a number, and those beside each
+/// Joins numbered files that may be parts of one checkpoint: those of a folder with a number, and those next to each
 /// other with several numbers, which were written right after each other.
 fn together_at_once<'a>(named: &mut [(Common, &'a str)], files: &BTreeMap<&'a str, Written<'a>>) {
     let mut counts = BTreeMap::<Common, usize>::new();

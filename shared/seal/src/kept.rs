@@ -43,7 +43,7 @@ pub(crate) struct Back {
 /// Puts back the numbered kept checkpoints that the training has removed completely or partly. Puts back none if a
 /// newer one is left with files of all their kinds. `newest` is the newest one that is left and the time of its
 /// modification. If none is left, everything that is kept goes back. Returns the newest one that was put back. Moves
-/// files beside a database that is gone to `aside`. `groups` are those of all files that lay there, and of what is
+/// files next to a database that is gone to `aside`. `groups` are those of all files that lay there, and of what is
 /// kept.
 pub(crate) fn restore_removed(
     disk: &dyn Disk,

@@ -71,7 +71,7 @@ impl Bench {
         file.set_times(FileTimes::new().set_modified(modified)).unwrap();
     }
 
-    /// Writes beside the file, and renames into its place.
+    /// Writes next to the file, and renames into its place.
     fn replace(&mut self, name: &str, content: &[u8]) {
         let beside = format!("{name}.part");
         self.write(&beside, content);

@@ -16,7 +16,7 @@ use crate::logs::may_be_log;
 use crate::names::{is_pointer_name, stem};
 use crate::record::{InPlace, Record, Sealed};
 
-/// What happens to a file that lies beside one that went back.
+/// What happens to a file that lies next to one that went back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Partner {
     /// Its kept version goes back, too.
@@ -48,7 +48,7 @@ impl Record {
     }
 }
 
-/// The files beside those that went `back` to earlier versions, if they are rewritten like these. `files` are all that
+/// The files next to those that went `back` to earlier versions, if they are rewritten like these. `files` are all that
 /// lay there before. A short text, such as `training_metadata.json`, is restored or quarantined if it names a newer
 /// version. Otherwise the training would skip steps that its weights have not seen.
 pub(crate) fn partners(
@@ -108,7 +108,7 @@ pub(crate) fn partners(
 }
 
 /// Whether a text was written with a file that `stays`, and has a name that begins with that file's, such as
-/// `best_score.json` beside `best.pt`. Times alone do not show that, because several files may be saved at once. Any
+/// `best_score.json` next to `best.pt`. Times alone do not show that, because several files may be saved at once. Any
 /// other text goes with what went back, because it may count that. A score that is too old costs less than steps that
 /// no weights have seen.
 fn counts_one(
@@ -143,7 +143,7 @@ pub(crate) fn note(path: &str, partner: Partner) -> String {
     }
 }
 
-/// The short texts beside `lost` checkpoint files that are newer than everything else there from which a training
+/// The short texts next to `lost` checkpoint files that are newer than everything else there from which a training
 /// starts. They may count steps that no weights have seen.
 pub(crate) fn counters_beside(
     disk: &dyn Disk,

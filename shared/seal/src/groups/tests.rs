@@ -16,7 +16,7 @@ fn found(groups: &Groups) -> BTreeMap<BTreeSet<String>, String> {
     groups.all.iter().map(|group| (group.members.clone(), group.name.clone())).collect()
 }
 
-/// The name of a checkpoint and its files, with `{}` for the part that differs between checkpoints; files beside them.
+/// The name of a checkpoint and its files, with `{}` for the part that differs between checkpoints; files next to them.
 type Layout = (&'static str, &'static [&'static str], &'static [&'static str]);
 
 const LAYOUTS: [Layout; 16] = [

@@ -1,4 +1,4 @@
-//! Databases recover by themselves from the files beside them: Optuna's studies, W&B's and MLflow's stores.
+//! Databases recover by themselves from the files next to them: Optuna's studies, W&B's and MLflow's stores.
 
 use std::fs;
 
@@ -53,7 +53,7 @@ fn a_database_and_its_journal_stay_as_they_are() {
             bench.write(&beside, &journal(2));
             if is_last {
                 sealer.finish(&bench.disk(), &at_rest(), &IN_TIME).unwrap();
-                // The files beside it are part of it.
+                // The files next to it are part of it.
                 bench.write("study.db", &database(2));
             }
             let (now, found) = (bench.read("study.db"), bench.resume().1);

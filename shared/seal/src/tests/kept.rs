@@ -188,7 +188,7 @@ fn a_counter_goes_back_with_the_weights_that_it_counts() {
     assert_eq!(found, ["{\"epoch\": 1}", "{\"epoch\": 2}"], "only the one beside it");
 }
 
-/// No version of the weights was kept, for example because they are larger than a GiB. The epoch beside them counts
+/// No version of the weights was kept, for example because they are larger than a GiB. The epoch next to them counts
 /// what is gone, unless it may count other weights there.
 #[test]
 fn a_counter_goes_aside_where_its_weights_are_lost() {

@@ -212,7 +212,7 @@ fn the_checkpoint_that_a_pointer_names_is_to_blame() {
     }
 }
 
-/// No kept version can replace the weights. The files that are left are older than the epoch beside the weights.
+/// No kept version can replace the weights. The files that are left are older than the epoch next to the weights.
 #[test]
 fn a_counter_goes_aside_with_the_weights_that_it_counts() {
     for left in ["final.zip", "backup/best.zip"] {
