@@ -7,7 +7,8 @@ use std::time::Duration;
 use aws_sdk_batch::types::JobStatus;
 use aws_sdk_ec2::error::ProvideErrorMetadata;
 use aws_sdk_ec2::types::{
-    Filter, ResourceType, SnapshotState, Tag, TagSpecification, VolumeAttachmentState, VolumeState, VolumeType,
+    AttachmentStatus, EbsInstanceBlockDevice, Filter, ResourceType, SnapshotState, Tag, TagSpecification,
+    VolumeAttachmentState, VolumeState, VolumeType,
 };
 use spotsweep_emulator::Volumes;
 use spotsweep_needs::{block_devices, met};
@@ -110,10 +111,15 @@ impl Rig {
         assert_eq!(call.send().await.unwrap().state(), Some(&VolumeAttachmentState::Attaching));
         let attached = Some(VolumeAttachmentState::Attached);
         eventually("attached", || async { self.attachment(volume).await == attached }).await;
+        assert_eq!(self.mapping(instance, device).await.volume_id(), Some(volume));
+    }
+
+    /// Returns what the instance shows of the volume at this device.
+    async fn mapping(&self, instance: &str, device: &str) -> EbsInstanceBlockDevice {
         let hosts = self.ec2.describe_instances().instance_ids(instance).send().await.unwrap();
         let mappings = hosts.reservations()[0].instances()[0].block_device_mappings();
         let mapping = mappings.iter().find(|mapping| mapping.device_name() == Some(device)).unwrap();
-        assert_eq!(mapping.ebs().unwrap().volume_id(), Some(volume));
+        mapping.ebs().unwrap().clone()
     }
 
     async fn snapshot(&self, volume: &str) -> String {
@@ -168,6 +174,7 @@ async fn migrate(volumes: Volumes) {
     detach.send().await.unwrap();
     let busy = Some(VolumeAttachmentState::Busy);
     eventually("busy", || async { rig.attachment(&source).await == busy }).await;
+    assert_eq!(rig.mapping(&host, "/dev/sdf").await.status(), Some(&AttachmentStatus::Detaching));
     std::fs::write(rig.root(&job).join("stop"), "").unwrap();
     eventually("detached", || async { rig.state(&source).await == VolumeState::Available }).await;
     rig.wait_for(&job, JobStatus::Succeeded).await;

@@ -2,6 +2,7 @@
 
 use super::super::xml::{list, node, text};
 use super::{Form, next_token, tag_set};
+use spotsweep_world::ebs::AttachmentState;
 use spotsweep_world::{ApiError, Instance, InstanceState, World, whole_seconds};
 
 pub(super) fn describe(world: &mut World, form: &Form) -> Result<String, ApiError> {
@@ -27,13 +28,22 @@ fn devices(world: &World, instance: &Instance) -> String {
     let devices = world.volumes_at(&instance.id).map(|(volume, attachment)| {
         let ebs = [
             text("volumeId", &volume.id),
-            text("status", attachment.state.as_str()),
+            text("status", device_status(attachment.state)),
             text("attachTime", whole_seconds(attachment.attached_at)),
             text("deleteOnTermination", "false"),
         ];
         text("deviceName", &attachment.device) + &node("ebs", ebs)
     });
     list("blockDeviceMapping", devices)
+}
+
+/// Returns the status of an attached volume as an instance shows it. EC2's model of DescribeInstances
+/// (`AttachmentStatus`) has no `busy`, which DescribeVolumes has (`VolumeAttachmentState`).
+fn device_status(state: AttachmentState) -> &'static str {
+    match state {
+        AttachmentState::Busy => AttachmentState::Detaching.as_str(),
+        other => other.as_str(),
+    }
 }
 
 fn instance_xml(instance: &Instance, devices: String) -> String {
