@@ -6,7 +6,6 @@
 use std::sync::Arc;
 
 use crate::event::TrialRequest;
-use crate::throttle::Turn;
 use spotsweep_protocol::claim::Task;
 use spotsweep_protocol::ids::{DescribedJob, JobId, JobName, SweepId};
 use spotsweep_protocol::secret::Secret;
@@ -155,8 +154,6 @@ pub enum Command {
         of: TrialRef,
         /// The call.
         call: Call,
-        /// How the call is repeated when the account's limits are exceeded.
-        turn: Turn,
     },
     /// ECS DescribeContainerInstances, which shows the instance and the zone of an attempt. Batch's event names only
     /// the container instance (fact 13).

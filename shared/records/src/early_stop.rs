@@ -38,7 +38,7 @@ impl Trial {
         let mut decided = Vec::new();
         for rung in undecided {
             let until: Curve = self.rungs.range(..=rung).map(|(step, rung)| (*step, *rung)).collect();
-            let Some(verdict) = by.rule.judge_without_outlier(&metric.costs(&until), None, others) else { continue };
+            let Some(verdict) = by.rule.judge_without_outlier(&metric.costs(&until), others) else { continue };
             let comparison = Comparison::of(&verdict, metric);
             self.compared.insert(rung, comparison);
             decided.push((rung, comparison));
@@ -52,16 +52,11 @@ impl Trial {
 
     /// Compares an interrupted trial at its newest rung. The result is noted only where it stops the trial.
     pub fn compare_interrupted(&mut self, (by, metric): (&EarlyStopping, &Ranking), others: &[Curve]) {
-        let verdict = by.rule.judge_without_outlier(&metric.costs(&self.rungs), None, others);
+        let verdict = by.rule.judge_without_outlier(&metric.costs(&self.rungs), others);
         if let (None, Some(verdict)) = (&self.stopped, verdict.filter(|verdict| verdict.stops)) {
             let by = Comparison::of(&verdict, metric);
             self.stopped = Some(EarlyStop { rung: verdict.rung, by, at_interruption: true });
         }
-    }
-
-    /// Notes the trial's present rank among the others. The old rank stays where the trial cannot be compared.
-    pub fn take_rank(&mut self, (by, metric): (&EarlyStopping, &Ranking), others: &[Curve]) {
-        self.rank = by.rule.rank(&metric.costs(&self.rungs), others).or(self.rank);
     }
 
     /// Returns the rungs that the trial has reached and at which it was not compared.

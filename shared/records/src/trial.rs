@@ -43,7 +43,6 @@ use spotsweep_protocol::metric::Metric;
 use spotsweep_protocol::rungs::Curve;
 use spotsweep_protocol::secret::Secret;
 use spotsweep_protocol::stop::StopReason;
-use spotsweep_search::stop::Rank;
 pub use stall::Stall;
 pub use standing::Standing;
 pub use suggested::Suggested;
@@ -255,9 +254,6 @@ pub struct Trial {
     /// The trial's comparisons with other trials, by rung.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub compared: BTreeMap<u64, Comparison>,
-    /// The trial's rank when it was last compared with the others.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rank: Option<Rank>,
     /// The comparison that stopped the trial early, if one has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped: Option<EarlyStop>,
@@ -302,7 +298,6 @@ impl Trial {
             suggested: None,
             rungs: Curve::new(),
             compared: BTreeMap::new(),
-            rank: None,
             stopped: None,
             end: None,
             stall: None,

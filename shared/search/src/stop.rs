@@ -85,24 +85,6 @@ pub struct Verdict {
     pub stops: bool,
 }
 
-/// A trial's rank among those that have reached the same rung.
-#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rank {
-    /// The newest rung that the trial and another one have reached.
-    pub rung: u64,
-    /// The number of other trials that are better there.
-    pub better: usize,
-    /// The number of trials that have reached it, including this one.
-    pub of: usize,
-}
-
-impl Rank {
-    /// Returns the share of the others that are better: from 0 for the best trial to 1 for the worst one.
-    pub fn behind(&self) -> f64 {
-        self.better as f64 / self.of.saturating_sub(1).max(1) as f64
-    }
-}
-
 impl Rule {
     /// Returns the rungs at which trials are compared, ascending.
     pub fn rungs(&self) -> &[u64] {
@@ -155,7 +137,7 @@ impl Rule {
 
     /// Judges like [`Rule::judge`], but leaves out the best peer at the rung if its figure is an outlier by
     /// [`lies_apart`] among all other trials, including the judged one. So one odd figure stops no trial.
-    pub fn judge_without_outlier(&self, own: &Curve, best: Option<f64>, peers: &[Curve]) -> Option<Verdict> {
+    pub fn judge_without_outlier(&self, own: &Curve, peers: &[Curve]) -> Option<Verdict> {
         let (rung, figures) = self.newest(own)?;
         let compared = |curve| Some(self.compared(reached(curve, rung)?));
         let at_rung: Vec<(usize, f64)> =
@@ -166,19 +148,7 @@ impl Rule {
             lies_apart(*cost, &rest.chain([self.compared(figures)]).collect::<Vec<f64>>())
         });
         let outlier = outlier.map(|(place, _)| *place);
-        self.judge(own, best, (0..).zip(peers).filter(|(place, _)| Some(*place) != outlier).map(|(_, peer)| peer))
-    }
-
-    /// Returns the rank of a trial among its peers, which are those of [`Rule::judge`]. `None` if no other trial has
-    /// reached one of its rungs. Equal trials have the same rank.
-    pub fn rank<'c>(&self, own: &Curve, peers: impl IntoIterator<Item = &'c Curve>) -> Option<Rank> {
-        let peers: Vec<&Curve> = peers.into_iter().collect();
-        self.rungs().iter().rev().find_map(|rung| {
-            let own = self.compared(reached(own, *rung)?);
-            let others = self.values(*rung, peers.iter().copied());
-            let better = others.iter().filter(|other| **other < own).count();
-            (!others.is_empty()).then(|| Rank { rung: *rung, better, of: others.len() + 1 })
-        })
+        self.judge(own, None, (0..).zip(peers).filter(|(place, _)| Some(*place) != outlier).map(|(_, peer)| peer))
     }
 
     /// Returns the cost above which a trial stops at `rung`, if it is compared with `curves`.

@@ -12,7 +12,6 @@ use spotsweep_control_plane::decide::target;
 use spotsweep_control_plane::execute::Services;
 use spotsweep_control_plane::handle::Executor;
 use spotsweep_control_plane::outcome::Outcome;
-use spotsweep_control_plane::throttle::Turn;
 use spotsweep_emulator::{Config, Emulator};
 use spotsweep_protocol::ids::{JobName, Run, SweepId};
 use spotsweep_records::sweep::Prepared;
@@ -22,7 +21,7 @@ use spotsweep_tests::local::config;
 use spotsweep_world::{InstanceState, Service, Trouble};
 
 fn on_workspace(of: &TrialRef, call: Call) -> Command {
-    Command::Workspace { of: of.clone(), call, turn: Turn::default() }
+    Command::Workspace { of: of.clone(), call }
 }
 
 /// An emulator with one running instance, and an executor that uses it.

@@ -43,7 +43,6 @@ pub(super) fn compare(view: &View, plan: &Plan, trial: &mut Trial, is_interrupte
     let others = peers.iter().filter(|(other, _)| is_other(**other));
     let others: Vec<Curve> = others.map(|(_, peer)| metric.costs(&peer.rungs)).collect();
     let decided = trial.compare((by, metric), &others);
-    trial.take_rank((by, metric), &others);
     if is_interrupted {
         trial.compare_interrupted((by, metric), &others);
     }

@@ -14,7 +14,6 @@ use crate::command::Command;
 use crate::event::{Ask, Ending, TrialRequest};
 use crate::input::Followup;
 use crate::store::View;
-use crate::throttle::Turn;
 use gate::Passage;
 pub(super) use gate::check;
 use grant::find_line;
@@ -345,7 +344,7 @@ fn standing(trial: &Trial, attempt: u32, context: Context<'_>) -> Option<Reply> 
     }
     let reason = workspace::summary(None, trial);
     let is_refused = workspace.refusals > 0;
-    let wait = if is_refused { Turn::of(trial.rank).wait(REFUSED_WAIT) } else { context.settings.poll };
+    let wait = if is_refused { REFUSED_WAIT } else { context.settings.poll };
     Some(waiting(reason, wait))
 }
 

@@ -6,7 +6,6 @@ use super::{Context, Decision};
 use crate::command::Command;
 use crate::input::Followup;
 use crate::store::{Versioned, View};
-use crate::throttle::Turn;
 use spotsweep_protocol::words::counted;
 use spotsweep_records::sweep::notification::{Kind, Notification};
 use spotsweep_records::sweep::{Plan, Stage as SweepStage, Sweep};
@@ -95,12 +94,11 @@ pub(super) fn apply(trial: &mut Trial, plan: &Plan, fact: &Fact, context: Contex
     {
         trial.workspace = Some(Workspace::new(origin, place.clone(), now));
     }
-    let (of, rank) = (trial.of(), trial.rank);
+    let of = trial.of();
     let Some(workspace) = &mut trial.workspace else { return Vec::new() };
     let mut calls = workspace.apply(fact, around);
     calls.extend(workspace.required_actions(before.as_ref(), fact, wanted, context.now, lease_ended));
-    let turn = Turn::of(rank);
-    calls.into_iter().map(|call| Command::Workspace { of: of.clone(), call, turn }).collect()
+    calls.into_iter().map(|call| Command::Workspace { of: of.clone(), call }).collect()
 }
 
 /// Writes the trial. If a settling sweep waited only for this trial, it starts `sweep-settled`.

@@ -11,7 +11,6 @@ use super::{Executed, Service, Taken};
 use crate::calls::{CallError, Ec2, Filter, Tag, Wait};
 use crate::command::Command;
 use crate::outcome::Outcome;
-use crate::throttle::Turn;
 use spotsweep_records::workspace::{Call, Fact, OPERATION_TAG, Refusal, RefusalKind, SWEEP_TAG, TRIAL_TAG, TrialRef};
 
 /// Returns the service that creates, attaches, copies and deletes trials' volumes.
@@ -28,19 +27,19 @@ struct Ebs<C, W> {
 impl<C: Ec2, W: Wait> Service for Ebs<C, W> {
     fn take(&self, command: Box<Command>) -> Taken<'_> {
         match *command {
-            Command::Workspace { of, call, turn } => Ok(Box::pin(self.execute(of, call, turn))),
+            Command::Workspace { of, call } => Ok(Box::pin(self.execute(of, call))),
             other => Err(Box::new(other)),
         }
     }
 }
 
 impl<C: Ec2, W: Wait> Ebs<C, W> {
-    async fn execute(&self, of: TrialRef, call: Call, turn: Turn) -> Executed {
-        let facts = self.facts(&of, call, turn).await?;
+    async fn execute(&self, of: TrialRef, call: Call) -> Executed {
+        let facts = self.facts(&of, call).await?;
         Ok(facts.into_iter().map(|fact| Outcome::Workspace(of.clone(), fact)).collect())
     }
 
-    async fn facts(&self, of: &TrialRef, call: Call, turn: Turn) -> Result<Vec<Fact>, CallError> {
+    async fn facts(&self, of: &TrialRef, call: Call) -> Result<Vec<Fact>, CallError> {
         let (ec2, time) = (&self.ec2, &self.time);
         Ok(vec![match call {
             Call::CreateVolume(wanted) => return create::volume(ec2, of, wanted).await,
@@ -51,7 +50,7 @@ impl<C: Ec2, W: Wait> Ebs<C, W> {
             Call::AwaitDetached(id) => volume::await_detached(ec2, time, id).await?,
             Call::DeleteVolume(id) => volume::delete(ec2, id).await?,
             Call::TakeSnapshot { operation, volume, saved_early } => {
-                snapshot::take(ec2, time, of, (operation, volume), (saved_early, turn)).await?
+                snapshot::take(ec2, time, of, (operation, volume), saved_early).await?
             }
             Call::FindSnapshot { operation } => snapshot::find(ec2, of, operation).await?,
             Call::DescribeSnapshot(id) => snapshot::describe(ec2, id).await?,

@@ -125,7 +125,7 @@ fn odd(rule: &Rule, costs: &[f64]) -> (bool, bool) {
     let mut curves = at_one(costs);
     let own = curves.pop().unwrap();
     let stops = |verdict: Option<Verdict>| verdict.unwrap().stops;
-    (stops(rule.judge(&own, None, &curves)), stops(rule.judge_without_outlier(&own, None, &curves)))
+    (stops(rule.judge(&own, None, &curves)), stops(rule.judge_without_outlier(&own, &curves)))
 }
 
 #[test]
@@ -149,11 +149,11 @@ fn one_odd_figure_stops_no_trial() {
     for rule in [strict, asha, median(3)] {
         let mut curves = at_one(&costs);
         let own = curves.pop().unwrap();
-        let verdict = rule.judge_without_outlier(&own, None, &curves);
+        let verdict = rule.judge_without_outlier(&own, &curves);
         assert_eq!(verdict, rule.judge(&own, None, &curves[1..]), "{rule:?}");
     }
     let two = at_one(&[-9e124, -0.6, -0.7]);
-    assert_eq!(median(3).judge_without_outlier(&at_one(&[-0.5])[0], None, &two).unwrap().cut, None, "too few are left");
+    assert_eq!(median(3).judge_without_outlier(&at_one(&[-0.5])[0], &two).unwrap().cut, None, "too few are left");
 }
 
 fn any_curves() -> impl Strategy<Value = Vec<Curve>> {
@@ -198,33 +198,6 @@ proptest! {
         let rules = [hyperband(eta, true), Rule::Asha { rungs: vec![1], eta }, Rule::Median { rungs: vec![1], least: 1 }];
         for rule in rules {
             prop_assert!(stopped(&rule, &curves).iter().all(|stops| !stops));
-        }
-    }
-}
-
-#[test]
-fn a_rank_is_of_the_newest_rung_that_another_has_reached() {
-    let rule = hyperband(3.0, true);
-    let own = curve(&[(1, 0.5), (3, 0.4), (9, 0.1)]);
-    let peers = [curve(&[(1, 0.1)]), curve(&[(1, 0.1), (3, 0.3)]), curve(&[(3, 0.4)]), curve(&[(3, 0.9)])];
-    let rank = rule.rank(&own, &peers).unwrap();
-    assert_eq!(rank, Rank { rung: 3, better: 1, of: 4 });
-    assert_eq!(rank.behind(), 1.0 / 3.0);
-    assert_eq!(rule.rank(&own, &[]), None, "it is alone");
-    assert_eq!(rule.rank(&Curve::new(), &peers), None);
-    let last = rule.rank(&curve(&[(3, 1.0)]), &peers).unwrap();
-    assert_eq!((last.better, last.behind()), (3, 1.0));
-}
-
-proptest! {
-    #[test]
-    fn a_rank_does_not_depend_on_the_order(mut values in prop::collection::vec(-9.0..9.0, 2..20_usize)) {
-        let own = curve(&[(1, values[0])]);
-        for rule in rules() {
-            let rank = rule.rank(&own, &at_one(&values[1..])).unwrap();
-            prop_assert!((0.0..=1.0).contains(&rank.behind()));
-            values[1..].reverse();
-            prop_assert_eq!(rule.rank(&own, &at_one(&values[1..])), Some(rank));
         }
     }
 }

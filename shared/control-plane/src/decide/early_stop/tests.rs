@@ -7,13 +7,12 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::json;
-use spotsweep_protocol::claim::{Machine, Outputs, Reply};
+use spotsweep_protocol::claim::{Outputs, Reply};
 use spotsweep_protocol::ids::JobId;
 use spotsweep_protocol::metric::{Metric, Source};
 use spotsweep_protocol::rungs::{Reached, Rung};
 use spotsweep_protocol::secret::Secret;
 use spotsweep_protocol::stop::StopReason;
-use spotsweep_search::stop::Rank;
 
 use crate::command::Command;
 use crate::decide::decide;
@@ -23,12 +22,11 @@ use crate::input::Input;
 use crate::outcome::Outcome;
 use crate::settings::Settings;
 use crate::store::{Change, History, Record, Versioned, View};
-use crate::throttle::Turn;
 use spotsweep_ranking::peer::Peer;
 use spotsweep_records::sweep::notification::Kind;
 use spotsweep_records::sweep::{Stage, Sweep};
 use spotsweep_records::trial::{Attempt, INTERRUPTED_EXIT_CODE, JobStatus, Observation, Standing, Trial};
-use spotsweep_records::workspace::{Call, Fact, Refusal, RefusalKind, VolumeState, WorkspacePlan};
+use spotsweep_records::workspace::{Call, Fact, VolumeState, WorkspacePlan};
 use spotsweep_report::inputs::ReportInputs;
 
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
@@ -338,53 +336,4 @@ fn no_further_trial_starts_once_one_has_reached_the_target() {
     let mut cancelled = Trial::new(scene.sweep.id.clone(), 2, job(2));
     (cancelled.status, cancelled.reason) = (JobStatus::Failed, Some(reason.for_batch().as_str().into()));
     assert_eq!(cancelled.standing(), Standing::Stopped);
-}
-
-#[test]
-fn an_interrupted_trial_knows_how_many_others_are_better() {
-    for rule in ["hyperband", "interruption"] {
-        let mut scene = started(rule);
-        for (index, better) in [(1, 0), (0, 1), (2, 2)] {
-            scene.reports(index, 1, &[], Some(Ending::Released { rollback: None }));
-            let rank = scene.trials[&index].rank.unwrap();
-            assert_eq!((rank.rung, rank.better, rank.of), (3, better, 3), "{rule}");
-        }
-        scene.stops(3, &[at(3, 0.9)]);
-        scene.ends(1, JobStatus::Runnable, Some(INTERRUPTED_EXIT_CODE));
-        scene.claim(1, 2);
-        assert_eq!(scene.trials[&1].rank.unwrap().better, 1, "{rule}: trial 3 has passed it");
-        assert!(scene.trials[&4].rank.is_none(), "it has reached no rung");
-    }
-}
-
-/// Claims the next attempt of an interrupted trial whose volume EC2 has refused. Returns the turn of its calls and how
-/// many seconds it waits.
-fn refused_once(index: u32) -> (Turn, u64) {
-    let mut scene = started("interruption");
-    scene.sweep.plan.as_mut().unwrap().workspace = Some(workspace());
-    let claims = |scene: &mut Scene| {
-        let (instance, zone) = (Some("i-1".to_owned()), Some("us-east-1a".to_owned()));
-        scene.ask(index, 2, Ask::Claim(Machine { instance, zone, ..Machine::default() }))
-    };
-    claims(&mut scene);
-    let [Command::Workspace { of, call: Call::CreateVolume(volume), turn }] = &scene.commands[..] else {
-        unreachable!("{:?}", scene.commands)
-    };
-    let (turn, kind) = (*turn, RefusalKind::Volume { operation: volume.operation });
-    let (code, message) = ("VolumeLimitExceeded".to_owned(), "no".to_owned());
-    let refusal = Refusal { kind, code, message, lasts: false };
-    let outcome = Outcome::Workspace(of.clone(), Fact::Refused(refusal));
-    scene.take(index, outcome);
-    match claims(&mut scene) {
-        Some(Reply::Waiting { retry_after_ms, .. }) => (turn, retry_after_ms / 1000),
-        other => unreachable!("{other:?}"),
-    }
-}
-
-#[test]
-fn a_trial_that_leads_asks_for_its_volume_first() {
-    let rank = |better| Some(Rank { rung: 3, better, of: 3 });
-    assert_eq!(refused_once(1), (Turn::of(rank(0)), 60));
-    assert_eq!(refused_once(0), (Turn::of(rank(1)), 90));
-    assert_eq!(refused_once(5), (Turn::default(), 60), "its rank is not known");
 }

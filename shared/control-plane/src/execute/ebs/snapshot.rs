@@ -3,7 +3,7 @@
 use super::{made_by, operation_name, refused, tags, volume};
 use crate::calls::{CallError, CreateSnapshot, DescribeSnapshots, Ec2, Snapshot, Wait};
 use crate::execute::all_pages;
-use crate::throttle::{SnapshotRetries, Turn};
+use crate::throttle::SnapshotRetries;
 use spotsweep_records::workspace::{Fact, RefusalKind, SnapshotState, TrialRef, is_denied};
 
 /// Takes a snapshot. CreateSnapshot has no client token (fact 6), so only a throttled call is repeated, which certainly
@@ -13,9 +13,9 @@ pub(super) async fn take(
     time: &impl Wait,
     of: &TrialRef,
     (operation, volume): (u32, String),
-    (saved_early, turn): (bool, Turn),
+    saved_early: bool,
 ) -> Result<Fact, CallError> {
-    let mut retries = SnapshotRetries::new(saved_early, turn);
+    let mut retries = SnapshotRetries::new(saved_early);
     let request = CreateSnapshot {
         volume: volume.clone(),
         description: format!("spotsweep {}", operation_name(of, operation)),
