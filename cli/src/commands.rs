@@ -201,7 +201,6 @@ mod tests {
             "demo --block-devices",
             "explain digits-0123456789ab 7 --json --kept out",
             "explain digits-0123456789ab 7 --table t",
-            "acceptance --recorded events.json --output out",
             "acceptance --stack s --max-usd 0.5 --queue q --job-definition d",
             "redrive",
             "redrive --failed --dry-run --json --stack s",
@@ -215,7 +214,6 @@ mod tests {
         let refused = [
             "deploy",
             "acceptance --max-usd nan",
-            "acceptance --recorded events.json --max-usd 1",
             "demo --timeout 0",
             "demo --reclaims -1",
             "explain digits-0123456789ab",

@@ -150,7 +150,8 @@ fn report(found: &Found, output: &Path) -> Result<ExitCode, Failure> {
     let Found { facts, recording, .. } = found;
     let mut checks = judge_run(facts, recording);
     checks.extend(judge(recording));
-    let about = About::run(done(found), facts.spent.map(|spent| spent.usd), facts.estimate.usd);
+    let about =
+        About { done: done(found), trials_usd: facts.spent.map(|spent| spent.usd), estimate_usd: facts.estimate.usd };
     written::write(output, &checks, recording, &about)?;
     if let Some(spent) = facts.spent {
         let (spent, expected) = (dollars(spent.usd), dollars(facts.estimate.usd));

@@ -3,43 +3,20 @@
 use serde_json::{Value, json};
 
 use super::checks::{Check, Delay, Verdict};
-use super::mask::Masks;
 
-/// What was judged.
+/// What is not checked. The page lists it, so that its absence is not taken for approval.
+const NOT_JUDGED: [&str; 2] =
+    ["the bill itself, which AWS has a day later: compare it with the costs above", "GPUs: the sweep trains on CPUs"];
+
+/// The run that was judged.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct About {
-    /// What was done, line by line. It is empty for a given recording.
+    /// What was done, line by line.
     pub(super) done: Vec<String>,
-    /// Cost of the trials in USD, as far as it is known, and the estimate.
-    pub(super) costs: Option<(Option<f64>, f64)>,
-    /// Names of checks that were not made. The page lists them, so that their absence is not taken for approval.
-    pub(super) not_judged: Vec<&'static str>,
-}
-
-impl About {
-    /// A given recording.
-    pub(super) fn recording() -> Self {
-        let not_judged = vec![
-            "session tags: whether the credentials of trials reach only their own results",
-            "costs: whether `spotsweep cost` agrees with the bill",
-            "whether interrupted trials go on from their checkpoints, and whether anything is left of them",
-        ];
-        Self { done: Vec::new(), costs: None, not_judged }
-    }
-
-    /// A run of the command's own.
-    pub(super) fn run(done: Vec<String>, trials_usd: Option<f64>, estimate_usd: f64) -> Self {
-        let not_judged = vec![
-            "the bill itself, which AWS has a day later: compare it with the costs above",
-            "GPUs: the sweep trains on CPUs",
-        ];
-        Self { done, costs: Some((trials_usd, estimate_usd)), not_judged }
-    }
-
-    /// A copy without what belongs to an account.
-    pub(super) fn masked(&self, masks: &mut Masks) -> Self {
-        Self { done: self.done.iter().map(|line| masks.text(line)).collect(), ..self.clone() }
-    }
+    /// Cost of the trials in USD, if it is known.
+    pub(super) trials_usd: Option<f64>,
+    /// The estimate before the run, in USD.
+    pub(super) estimate_usd: f64,
 }
 
 /// The content of `acceptance.json`.
@@ -47,10 +24,10 @@ pub(super) fn document(checks: &[Check], delays: &[Delay], about: &About) -> Val
     let delay = |delay: &Delay| json!({ "kind": delay.kind, "events": delay.events, "median_seconds": delay.median, "longest_seconds": delay.longest });
     json!({
         "done": about.done,
-        "costs": about.costs.map(|(trials, estimate)| json!({ "trials_usd": trials, "estimate_usd": estimate })),
+        "costs": { "trials_usd": about.trials_usd, "estimate_usd": about.estimate_usd },
         "checks": checks,
         "delays": delays.iter().map(delay).collect::<Vec<_>>(),
-        "not_judged": about.not_judged,
+        "not_judged": NOT_JUDGED,
     })
 }
 
@@ -68,12 +45,10 @@ pub(super) fn markdown(checks: &[Check], delays: &[Delay], about: &About) -> Str
             list(&mut text, &check.recorded);
         }
     }
-    if !about.done.is_empty() {
-        text.push_str("## What was done\n\n");
-        list(&mut text, &about.done);
-    }
+    text.push_str("## What was done\n\n");
+    list(&mut text, &about.done);
     text.push_str("## Not judged here\n\n");
-    list(&mut text, &about.not_judged);
+    list(&mut text, &NOT_JUDGED);
     text.push_str("## Delays\n\nFrom an event's time, which is cut to the second, to its arrival.\n\n");
     text.push_str("| event | recorded | median | longest |\n|---|---|---|---|\n");
     for Delay { kind, events, median, longest } in delays {
@@ -104,13 +79,14 @@ mod tests {
             check("bad", Verdict::DidNotHold, &["case 2"]),
             check("unknown", Verdict::NotSeen, &[]),
         ];
-        let page = markdown(&checks, &[], &About::recording());
+        let about = About { done: Vec::new(), trials_usd: None, estimate_usd: 0.5 };
+        let page = markdown(&checks, &[], &about);
         let place = |part: &str| page.find(part).unwrap_or(usize::MAX);
         assert!(
             place("1 of 3: did not hold") < place("**bad.**") && place("case 2") < place("1 of 3: not seen"),
             "{page}"
         );
-        assert!(place("**unknown.**") < place("**good.**") && place("case 1") < place("session tags"), "{page}");
-        assert_eq!(document(&checks, &[], &About::recording())["checks"][1]["verdict"], "did-not-hold");
+        assert!(place("**unknown.**") < place("**good.**") && place("case 1") < place("the bill itself"), "{page}");
+        assert_eq!(document(&checks, &[], &about)["checks"][1]["verdict"], "did-not-hold");
     }
 }

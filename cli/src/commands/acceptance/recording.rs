@@ -1,10 +1,8 @@
-//! Reads events that an EventBridge rule has recorded in a log group of CloudWatch Logs: from there, or from the output
-//! of `aws logs filter-log-events`.
+//! Reads events that an EventBridge rule has recorded in a log group of CloudWatch Logs.
 
 use aws_sdk_cloudwatchlogs::Client;
 use aws_sdk_cloudwatchlogs::error::ProvideErrorMetadata;
 use jiff::Timestamp;
-use serde::Deserialize;
 use serde_json::Value;
 
 use spotsweep_protocol::failure::{Context, Failure};
@@ -20,66 +18,34 @@ pub(super) struct Recorded {
     pub(super) received: Timestamp,
 }
 
-#[derive(Deserialize)]
-struct Page {
-    events: Vec<Line>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Line {
-    message: String,
-    /// Milliseconds since 1970.
-    ingestion_time: i64,
-}
-
-/// Reads a recording, oldest event first.
-///
-/// # Errors
-/// The message says what is wrong, and with which line of the log group.
-pub(super) fn read(text: &[u8]) -> Result<Vec<Recorded>, String> {
-    let page: Page = serde_json::from_slice(text)
-        .map_err(|error| format!("this is not what `aws logs filter-log-events --output json` prints: {error}"))?;
-    if page.events.is_empty() {
-        return Err("it has no events; is the log group right, and is the rule's resource policy in place?".to_owned());
-    }
-    sorted(&page.events)
-}
-
 /// Reads the log group, oldest event first. It is empty if nothing was recorded.
 pub(super) async fn fetch(client: &Client, group: &str) -> Result<Vec<Recorded>, Failure> {
     let mut pages = client.filter_log_events().log_group_name(group).into_paginator().send();
-    let mut lines = Vec::new();
+    let mut recorded = Vec::new();
     while let Some(page) = pages.next().await {
         let page = match page {
             // The local stack makes a group with its first event.
             Err(error) if error.code() == Some("ResourceNotFoundException") => break,
             page => page.context(|| format!("cannot read the log group {group} (logs:FilterLogEvents)"))?,
         };
-        lines.extend(page.events().iter().filter_map(|event| {
-            Some(Line { message: event.message()?.to_owned(), ingestion_time: event.ingestion_time()? })
-        }));
-    }
-    sorted(&lines).map_err(|problem| Failure::new(format!("log group {group}: {problem}")))
-}
-
-fn sorted(lines: &[Line]) -> Result<Vec<Recorded>, String> {
-    let mut recorded = Vec::new();
-    for (number, line) in (1..).zip(lines) {
-        recorded.push(one(line).map_err(|problem| format!("event {number}: {problem}"))?);
+        for event in page.events() {
+            let (Some(message), Some(received)) = (event.message(), event.ingestion_time()) else { continue };
+            let one = one(message, received);
+            recorded.push(one.map_err(|problem| Failure::new(format!("log group {group}: {problem}")))?);
+        }
     }
     recorded.sort_by_key(|recorded| recorded.at);
     Ok(recorded)
 }
 
-fn one(line: &Line) -> Result<Recorded, String> {
-    let event: Value =
-        serde_json::from_str(&line.message).map_err(|error| format!("its message is no JSON: {error}"))?;
-    let time =
-        event.get("time").and_then(Value::as_str).ok_or("its message has no `time`: it is no EventBridge event")?;
-    let at = time.parse().map_err(|error| format!("its time {time:?} cannot be read: {error}"))?;
-    let received = Timestamp::from_millisecond(line.ingestion_time)
-        .map_err(|error| format!("its ingestionTime {} cannot be read: {error}", line.ingestion_time))?;
+/// Parses a line of the log group, which CloudWatch Logs has received so many milliseconds after 1970.
+fn one(message: &str, received_ms: i64) -> Result<Recorded, String> {
+    let event: Value = serde_json::from_str(message).map_err(|error| format!("{message} is no JSON: {error}"))?;
+    let time = event.get("time").and_then(Value::as_str);
+    let time = time.ok_or_else(|| format!("{message} has no `time`: it is no EventBridge event"))?;
+    let at = time.parse().map_err(|error| format!("the time {time:?} cannot be read: {error}"))?;
+    let received = Timestamp::from_millisecond(received_ms)
+        .map_err(|error| format!("the ingestionTime {received_ms} cannot be read: {error}"))?;
     Ok(Recorded { event, at, received })
 }
 
@@ -105,19 +71,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_recording_is_refused() {
-        for (text, part) in [
-            ("[]", "filter-log-events"),
-            (r#"{"events": []}"#, "no events"),
-            (r#"{"events": [{"ingestionTime": 1, "message": "START RequestId"}]}"#, "event 1: its message is no JSON"),
-            (r#"{"events": [{"ingestionTime": 1, "message": "{}"}]}"#, "event 1: its message has no `time`"),
-            (
-                r#"{"events": [{"ingestionTime": 1, "message": "{\"time\": \"today\"}"}]}"#,
-                "event 1: its time \"today\"",
-            ),
-        ] {
-            let refused = read(text.as_bytes());
-            assert!(refused.as_ref().is_err_and(|problem| problem.contains(part)), "{text}: {refused:?}");
+    fn what_is_no_event_is_refused() {
+        for (message, part) in
+            [("START RequestId", "is no JSON"), ("{}", "has no `time`"), (r#"{"time": "today"}"#, "the time \"today\"")]
+        {
+            let refused = one(message, 1);
+            assert!(refused.as_ref().is_err_and(|problem| problem.contains(part)), "{message}: {refused:?}");
         }
     }
 }
