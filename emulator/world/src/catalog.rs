@@ -65,7 +65,8 @@ fn gpus(letters: &str, family: &str, vcpus: u32) -> u32 {
         ("g", 64) if graviton_or_amd => 2,
         ("g", _) => 1,
         ("p", 96 | 192) if family != "p3" => 8,
-        // p2 and p3 have a V100 for 8 vCPUs (or a K80 for 4), and p3dn.24xlarge with 96 vCPUs has 8 too.
+        ("p", _) if family == "p2" => (vcpus / 4).clamp(1, 16),
+        // p3 has a V100 for 8 vCPUs, and p3dn.24xlarge with 96 vCPUs has 8 too.
         ("p", _) => (vcpus / 8).clamp(1, 8),
         (_, _) => 0,
     }
@@ -88,6 +89,7 @@ mod tests {
             ("g5.12xlarge", Some((48, 196_608, 4))),
             ("g5.16xlarge", Some((64, 262_144, 1))),
             ("g5.48xlarge", Some((192, 786_432, 8))),
+            ("p2.16xlarge", Some((64, 499_712, 16))),
             ("p3.2xlarge", Some((8, 62_464, 1))),
             ("p4d.24xlarge", Some((96, 749_568, 8))),
             ("g5", None),

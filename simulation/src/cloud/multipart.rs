@@ -76,7 +76,7 @@ impl Upload {
         if parts.is_empty() {
             return Err(refused(400, "MalformedXML"));
         }
-        if !parts.is_sorted_by_key(|part| part.number) {
+        if !parts.is_sorted_by(|one, next| one.number < next.number) {
             return Err(refused(400, "InvalidPartOrder"));
         }
         let mut object = Vec::new();
@@ -120,6 +120,7 @@ mod tests {
         let cases = [
             (vec![], "MalformedXML"),
             (vec![part(3, &last), part(1, &whole)], "InvalidPartOrder"),
+            (vec![part(1, &whole), part(1, &whole)], "InvalidPartOrder"),
             (vec![part(1, &whole), part(4, &last)], "InvalidPart"),
             (vec![part(1, &whole), part(3, &small)], "InvalidPart"),
             (vec![part(1, &whole), Part { number: 3, etag: None }], "InvalidPart"),
