@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
+use spotsweep_attempt::stall::Gpu;
 use tokio::io::AsyncReadExt;
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
@@ -12,7 +13,6 @@ use tokio::time::timeout;
 use crate::config::Config;
 use crate::gpus::Gpus;
 use crate::launch::Launcher;
-use crate::stall::Gpu;
 
 /// NVIDIA's program that queries the driver.
 pub(crate) const PROGRAM: &str = "nvidia-smi";

@@ -38,7 +38,6 @@ mod rungs;
 mod sealing;
 mod signals;
 mod stack_dump;
-mod stall;
 mod stalling;
 mod start;
 mod stop;

@@ -1,11 +1,12 @@
 //! Looks for a training's signs of progress while it runs, and reports a stall.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use spotsweep_attempt::stall::{Files, Gpu, Signs, Stall, Step};
 use spotsweep_attempt::{Answer, Event};
 use spotsweep_protocol::cause::chain;
 use spotsweep_protocol::stall::{NO_SIGN, StallRule};
@@ -18,7 +19,6 @@ use crate::claim::Claims;
 use crate::gpu_activity::Activity;
 use crate::log::say;
 use crate::reports::News;
-use crate::stall::{Files, Gpu, Signs, Stall, Step};
 use crate::workplace::Workplace;
 
 /// What is needed to look at a training, and to report a stall.
@@ -105,18 +105,8 @@ impl<'a> Stalling<'a> {
 
 fn files(folders: &[(MountedDisk, PathBuf)]) -> io::Result<Files> {
     folders.iter().try_fold(Files::default(), |sum, (disk, folder)| {
-        let of = files_below(disk, folder)?;
-        let newest_ns = sum.newest_ns.max(of.newest_ns);
-        Ok(Files { count: sum.count + of.count, bytes: sum.bytes.saturating_add(of.bytes), newest_ns })
-    })
-}
-
-fn files_below(disk: &MountedDisk, folder: &Path) -> io::Result<Files> {
-    let found = disk.files(folder)?;
-    Ok(Files {
-        count: found.len() as u64,
-        bytes: found.values().fold(0, |sum, stamp| sum.saturating_add(stamp.bytes)),
-        newest_ns: found.values().map(|stamp| stamp.modified_ns).max().unwrap_or_default(),
+        let found = disk.files(folder)?;
+        Ok(sum.with(found.values().map(|stamp| (stamp.bytes, stamp.modified_ns))))
     })
 }
 

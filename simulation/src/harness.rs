@@ -1,6 +1,5 @@
 //! An account with one queue and one job definition, and a virtual clock. `handle` connects the two.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -12,11 +11,12 @@ use spotsweep_control_plane::handle::{HandleError, Report, handle};
 use spotsweep_control_plane::settings::{LEASE, POLL, RECHECK, Settings};
 use spotsweep_records::sweep::pages::PAGE_TRIALS;
 use spotsweep_sweep_file::Defaults;
-use spotsweep_world::{AttemptKey, Effect, Settings as WorldSettings, Timings, World};
+use spotsweep_world::{AttemptKey, Settings as WorldSettings, Start, Timings, World};
 
 use crate::calls::Calls;
 use crate::cloud::Cloud;
 use crate::injected_bug::InjectedBug;
+use crate::kernel::{Kernel, Moment};
 use crate::memory::MemoryStore;
 use crate::nouns;
 use crate::permissions::{CONTROL_PLANE, Permissions};
@@ -173,48 +173,45 @@ impl Harness {
         })
     }
 
-    /// Advances the clock.
+    /// Advances the clock by `time`.
     pub fn pass(&mut self, time: Duration) {
-        self.now += time;
-        self.cloud.world().advance(self.now);
+        self.advance(self.now + time);
+    }
+
+    /// Advances the clock to `now`.
+    pub fn advance(&mut self, now: Timestamp) {
+        self.now = now;
+        self.cloud.world().advance(now);
     }
 
     /// Runs Batch until no work is left, and returns the emitted events. `run` gives each attempt's duration in seconds
     /// and its exit code. A negative exit code stands for a reclaim of the instance.
     pub fn run_jobs(&mut self, run: impl Fn(&AttemptKey) -> (u64, i32)) -> Vec<Value> {
-        let mut emitted = Vec::new();
-        let mut exits: BTreeMap<(Timestamp, AttemptKey), (String, i32)> = BTreeMap::new();
-        for _ in 0..100_000 {
-            for effect in self.cloud.world().take_effects() {
-                match effect {
-                    Effect::Emit(event) => emitted.push(event),
-                    Effect::Start(start) => {
+        let (mut kernel, mut emitted) = (Kernel::default(), Vec::new());
+        loop {
+            while let Some(moment) = kernel.due(self) {
+                match moment {
+                    Moment::Emitted(event) => emitted.push(event),
+                    Moment::Started(start) => {
                         let (seconds, exit_code) = run(&start.attempt);
-                        let at = self.now + Duration::from_secs(seconds);
-                        exits.insert((at, start.attempt), (start.instance, exit_code));
+                        kernel.at(self.now + Duration::from_secs(seconds), (start, exit_code));
                     }
-                    Effect::Kill(attempt) | Effect::Stop { attempt, .. } => exits.retain(|(_, key), _| *key != attempt),
-                }
-            }
-            let exit_at = exits.keys().next().map(|(at, _)| *at);
-            let due = self.cloud.world().next_due();
-            let Some(next) = exit_at.into_iter().chain(due).min() else {
-                break;
-            };
-            self.now = self.now.max(next);
-            let mut world = self.cloud.world();
-            world.advance(self.now);
-            while let Some(entry) = exits.first_entry().filter(|entry| entry.key().0 <= self.now) {
-                let ((_, attempt), (instance, exit_code)) = entry.remove_entry();
-                if exit_code < 0 {
+                    Moment::Killed(attempt) | Moment::Stopped(attempt, _) => {
+                        kernel.cancel(|(start, _): &(Start, i32)| start.attempt == attempt);
+                    }
                     // The instance may already be gone by another attempt's reclaim. This is no error.
-                    let _ = world.reclaim(&instance, None, self.now);
-                } else {
-                    world.job_exited(&attempt, exit_code, self.now);
+                    Moment::Own((start, exit_code)) if exit_code < 0 => {
+                        let _ = self.cloud.world().reclaim(&start.instance, None, self.now);
+                    }
+                    Moment::Own((start, exit_code)) => {
+                        self.cloud.world().job_exited(&start.attempt, exit_code, self.now);
+                    }
+                    Moment::Deliver(delivery) => unreachable!("nothing is delivered here: {delivery:?}"),
                 }
             }
+            let Some(next) = kernel.next_due(self) else { return emitted };
+            self.advance(next);
         }
-        emitted
     }
 
     /// Our own events since the last call that match the rule of a function.

@@ -3,10 +3,12 @@
 
 pub mod calls;
 pub mod cloud;
+pub mod container;
 pub mod decision_log;
 pub mod harness;
 pub mod injected_bug;
 pub mod invocation;
+pub mod kernel;
 pub mod limits;
 pub mod memory;
 pub mod nouns;

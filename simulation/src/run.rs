@@ -20,7 +20,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde_json::Value;
 use spotsweep_control_plane::input::Input;
 use spotsweep_records::sweep::Stage;
 use spotsweep_records::workspace::SWEEP_TAG;
@@ -30,6 +29,7 @@ use spotsweep_world::ebs::{CreateVolume, Tags};
 
 use crate::harness::{Account, Harness};
 use crate::injected_bug::InjectedBug;
+use crate::kernel::{Kernel, Moment};
 use agent::Agent;
 pub use chaos::Chaos;
 pub(crate) use forged::FORGER;
@@ -40,15 +40,12 @@ use rng::Rng;
 pub use training::habits::{Format, Habits, Layout, OnSignal, Replacing, StartedBy};
 pub use watch::{BY_HAND, Resume, Watch};
 
-/// The period of the `reconcile` schedule.
-pub const RECONCILE: Duration = Duration::from_secs(300);
-
 /// A run that takes longer than this makes no progress any more. Kept workspaces stay for a day after the last look at
 /// an open sweep.
 const LONGEST: Duration = Duration::from_secs(15 * 86_400);
 
-/// The most entries of the queue in one run. It only stops endless runs.
-const MOST_ENTRIES: usize = 2_000_000;
+/// The most times of one run at which something is due. It only stops endless runs.
+const MOST_TIMES: usize = 2_000_000;
 
 /// A seed uses the first one, two or three of these zones.
 const ZONES: [&str; 3] = ["us-east-1a", "us-east-1b", "us-east-1c"];
@@ -65,11 +62,6 @@ const TOPIC: &str = "arn:aws:sns:us-east-1:000000000000:sweeps";
 /// What the simulation does at a later virtual time.
 #[derive(Debug, Clone)]
 enum Scheduled {
-    /// An event reaches its function, for the first time or again.
-    Deliver {
-        event: Value,
-        tries: usize,
-    },
     /// A runner takes its next step.
     Step(AttemptKey),
     /// A request reaches `trial-claim`, and no runner waits for its answer.
@@ -93,8 +85,6 @@ enum Scheduled {
     },
     /// An instance that was cut off is connected again.
     Reconnect(String),
-    /// The schedule fires.
-    Tick,
     /// From now on no fault is injected.
     Calm,
 }
@@ -112,8 +102,7 @@ pub struct Simulation {
     pub epoch: Duration,
     chaos: Chaos,
     rng: Rng,
-    queue: BTreeMap<(Timestamp, u64), Scheduled>,
-    sequence: u64,
+    kernel: Kernel<Scheduled>,
     agents: BTreeMap<AttemptKey, Agent>,
     started: Timestamp,
     reclaims: usize,
@@ -141,8 +130,7 @@ impl Simulation {
             epoch: Duration::from_secs(60),
             chaos,
             rng: Rng::new(seed),
-            queue: BTreeMap::new(),
-            sequence: 0,
+            kernel: Kernel::default(),
             agents: BTreeMap::new(),
             started,
             reclaims: 0,
@@ -155,7 +143,7 @@ impl Simulation {
             inputs: None,
         };
         simulation.drop_file("sim.yaml", file);
-        simulation.at(RECONCILE, Scheduled::Tick);
+        simulation.kernel.start_schedule(started);
         simulation.at(simulation.chaos.ends_after, Scheduled::Calm);
         simulation.begin_trouble();
         simulation
@@ -244,7 +232,7 @@ impl Simulation {
     /// Drops another sweep file.
     pub fn drop_file(&mut self, name: &str, file: &str) {
         let dropped = self.harness.put(name, file);
-        self.at(Duration::ZERO, Scheduled::Deliver { event: dropped, tries: 0 });
+        self.kernel.deliver(self.harness.now, dropped);
     }
 
     /// Runs until the sweep is settled and nothing is left, or until an invariant fails.
@@ -264,37 +252,28 @@ impl Simulation {
     /// # Errors
     /// As for [`Self::run`].
     pub fn run_until(&mut self, holds: impl Fn(&Self) -> bool) -> Result<(), String> {
-        for _ in 0..MOST_ENTRIES {
-            self.take_effects();
+        for _ in 0..MOST_TIMES {
+            while let Some(moment) = self.kernel.due(&self.harness) {
+                self.take_place(moment)?;
+            }
             self.check(|invariant| invariant.after_every_step)?;
             if holds(self) {
                 return Ok(());
             }
-            self.go_on()?;
+            self.advance()?;
         }
-        Err("more entries of the queue than a run may have".into())
+        Err("more is due than in any run".into())
     }
 
-    /// Advances the clock to the next due entry and executes everything that is due.
-    fn go_on(&mut self) -> Result<(), String> {
-        let due = self.harness.cloud.world().next_due();
-        let first = self.queue.keys().next().map(|(at, _)| *at);
-        let Some(next) = due.into_iter().chain(first).min() else {
-            return Err("nothing is left to happen, and the sweep is not settled".into());
+    /// Advances the clock to the next time at which something is due.
+    fn advance(&mut self) -> Result<(), String> {
+        let Some(next) = self.kernel.next_due(&self.harness) else {
+            return Err("nothing is due any more, and the sweep is not settled".into());
         };
-        self.harness.now = self.harness.now.max(next);
-        if self.harness.now - LONGEST > self.started {
+        if next - LONGEST > self.started {
             return Err(format!("not settled after {LONGEST:?}: {}", self.watch.open(&self.harness)));
         }
-        self.harness.cloud.world().advance(self.harness.now);
-        self.take_effects();
-        while let Some(entry) = self.queue.first_entry().filter(|entry| entry.key().0 <= self.harness.now) {
-            let entry = entry.remove();
-            self.steps += 1;
-            self.happen(entry)?;
-            // A runner that the entry has killed must not take another step.
-            self.take_effects();
-        }
+        self.harness.advance(next);
         Ok(())
     }
 
@@ -344,7 +323,7 @@ impl Simulation {
         self.passed
     }
 
-    /// The number of queue entries executed so far.
+    /// The number of scheduled entries executed so far.
     pub fn steps(&self) -> u64 {
         self.steps
     }
@@ -354,9 +333,24 @@ impl Simulation {
         self.reclaims
     }
 
-    fn happen(&mut self, entry: Scheduled) -> Result<(), String> {
+    fn take_place(&mut self, moment: Moment<Scheduled>) -> Result<(), String> {
+        match moment {
+            Moment::Emitted(event) => self.send(&event),
+            Moment::Started(start) => self.start(start),
+            Moment::Killed(attempt) => self.kill(&attempt),
+            Moment::Stopped(key, grace) => self.at(Duration::ZERO, Scheduled::Terminate { key, grace }),
+            Moment::Deliver(delivery) => self.deliver(delivery),
+            Moment::Own(entry) => self.execute(entry)?,
+        }
+        for event in self.harness.announced() {
+            self.send(&event);
+        }
+        Ok(())
+    }
+
+    fn execute(&mut self, entry: Scheduled) -> Result<(), String> {
+        self.steps += 1;
         match entry {
-            Scheduled::Deliver { event, tries } => self.deliver(event, tries),
             Scheduled::Step(key) => self.step(&key)?,
             Scheduled::Ask(stray) => self.stray(stray),
             Scheduled::Poll(key) => self.poll(&key)?,
@@ -370,16 +364,6 @@ impl Simulation {
             Scheduled::Vanish { key, is_dead } => self.vanish(&key, is_dead),
             Scheduled::Reconnect(instance) => self.reconnect(&instance),
             Scheduled::Calm => self.end_trouble(),
-            Scheduled::Tick => {
-                if self.harness.cloud.injected_bug() != Some(InjectedBug::StopSchedule) {
-                    let event = self.harness.reconcile();
-                    self.at(Duration::ZERO, Scheduled::Deliver { event, tries: 0 });
-                }
-                self.at(RECONCILE, Scheduled::Tick);
-            }
-        }
-        for event in self.harness.announced() {
-            self.send(&event);
         }
         Ok(())
     }
@@ -389,7 +373,6 @@ impl Simulation {
     }
 
     fn at(&mut self, after: Duration, entry: Scheduled) {
-        self.sequence += 1;
-        self.queue.insert((self.harness.now + after, self.sequence), entry);
+        self.kernel.at(self.harness.now + after, entry);
     }
 }

@@ -10,15 +10,18 @@ mod runner;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use serde_json::Value;
 use spotsweep_records::trial::Trial;
-use spotsweep_records::workspace::Stage as Standing;
+use spotsweep_records::workspace::Stage;
 use spotsweep_simulation::harness::{Account, Harness};
-use spotsweep_world::{AttemptKey, Effect, Timings};
+use spotsweep_simulation::kernel::{Kernel, Moment};
+use spotsweep_world::{AttemptKey, Timings};
 
-use clock::{Clock, Stage};
+use clock::{Asked, Clock, Going};
 
 /// The time between the interruption notice and the end of the instance.
 const NOTICE: Duration = Duration::from_secs(120);
@@ -27,8 +30,8 @@ const NOTICE: Duration = Duration::from_secs(120);
 const BURST: f64 = 100.0;
 const PER_SECOND: f64 = 5.0;
 
-/// The period of the schedule in infra/control-plane.yaml.
-const RECONCILE: Duration = Duration::from_secs(300);
+/// The time from an event to its function. EventBridge states "typically half a second".
+const DELIVERY: Duration = Duration::from_millis(500);
 
 /// The longest simulated time: a bound that no run reaches.
 const LONGEST: Duration = Duration::from_secs(4 * 3600);
@@ -66,8 +69,8 @@ pub struct FleetOutcome {
 /// One run, shared by its futures.
 struct Scene {
     harness: Harness,
-    clock: Clock,
-    stage: Stage,
+    kernel: RefCell<Kernel<Going>>,
+    asked: Asked,
     /// The attempts whose container lives.
     live: RefCell<BTreeSet<AttemptKey>>,
     /// Whether the notice has been given.
@@ -96,11 +99,10 @@ pub fn interrupt(fleet: Fleet) -> Result<FleetOutcome, String> {
         ..Account::default()
     };
     let harness = Harness::with(1, &account);
-    let clock = Clock::new(harness.now);
     let scene = Rc::new(Scene {
         harness,
-        clock,
-        stage: Stage::default(),
+        kernel: RefCell::default(),
+        asked: Asked::default(),
         live: RefCell::default(),
         noticed: Cell::new(false),
         mounted: Cell::new(0),
@@ -109,68 +111,91 @@ pub fn interrupt(fleet: Fleet) -> Result<FleetOutcome, String> {
     });
     let lines: String = (0..trials).map(|trial| format!("- {{a: {trial}}}\n")).collect();
     let dropped = scene.harness.put("sweep.yaml", &lines);
-    scene.begin(functions::deliver(Rc::clone(&scene), dropped));
-    scene.begin(functions::schedule(Rc::clone(&scene)));
+    scene.send(dropped);
+    scene.kernel.borrow_mut().start_schedule(scene.clock().now());
 
     scene.run_until(|scene| scene.mounted.get() == trials as usize)?;
     let outcome = scene.take(trials as usize);
-    scene.stage.clear();
+    // The futures that still wait own the scene.
+    scene.kernel.take();
     outcome
 }
 
 impl Scene {
-    fn begin(self: &Rc<Self>, future: impl Future<Output = ()> + 'static) {
-        self.stage.begin(&self.clock, future);
+    fn clock(&self) -> Clock<'_> {
+        Clock { cloud: &self.harness.cloud, asked: &self.asked }
+    }
+
+    /// Begins a function or a runner.
+    fn begin(&self, future: impl Future<Output = ()> + 'static) {
+        self.kernel.borrow_mut().at(self.clock().now(), Box::pin(future));
+    }
+
+    /// Delivers an event to its function, if a rule matches it.
+    fn send(&self, event: Value) {
+        if self.harness.permissions.function_of(&event).is_some() {
+            self.kernel.borrow_mut().deliver(self.clock().now() + DELIVERY, event);
+        }
     }
 
     /// Runs until `holds` returns true.
     fn run_until(self: &Rc<Self>, holds: impl Fn(&Self) -> bool) -> Result<(), String> {
-        let latest = self.clock.now() + LONGEST;
-        let looked = Cell::new(Timestamp::MIN);
-        let held = Cell::new(false);
-        let is_over = || {
-            // The condition is checked once a second, because it reads thousands of records.
-            if self.clock.now().duration_since(looked.get()).as_secs() >= 1 {
-                looked.set(self.clock.now());
-                held.set(holds(self));
+        let latest = self.clock().now() + LONGEST;
+        let mut looked = Timestamp::MIN;
+        loop {
+            while let Some(moment) = self.due() {
+                self.take_place(moment);
             }
-            held.get() || self.clock.now() > latest
-        };
-        let moved = || self.harness.cloud.world().advance(self.clock.now());
-        self.stage.run(&self.clock, moved, || self.take_effects(), is_over);
-        if held.get() { Ok(()) } else { Err(format!("not within {} s", LONGEST.as_secs())) }
+            let now = self.clock().now();
+            // The condition is checked once a second, because it reads thousands of records.
+            if now.duration_since(looked).as_secs() >= 1 {
+                looked = now;
+                if holds(self) {
+                    return Ok(());
+                }
+            }
+            let next = self.kernel.borrow().next_due(&self.harness).filter(|next| *next <= latest);
+            let next = next.ok_or_else(|| format!("not within {} s", LONGEST.as_secs()))?;
+            self.harness.cloud.world().advance(next);
+        }
     }
 
-    fn take_effects(self: &Rc<Self>) {
-        let effects = self.harness.cloud.world().take_effects();
-        for effect in effects {
-            match effect {
-                Effect::Emit(event) => self.begin(functions::deliver(Rc::clone(self), event)),
-                Effect::Start(start) => {
-                    self.live.borrow_mut().insert(start.attempt.clone());
-                    self.begin(runner::run(Rc::clone(self), start));
-                }
-                Effect::Kill(attempt) | Effect::Stop { attempt, .. } => {
-                    self.live.borrow_mut().remove(&attempt);
+    fn due(&self) -> Option<Moment<Going>> {
+        self.kernel.borrow_mut().due(&self.harness)
+    }
+
+    fn take_place(self: &Rc<Self>, moment: Moment<Going>) {
+        match moment {
+            Moment::Emitted(event) => self.send(event),
+            Moment::Started(start) => {
+                self.live.borrow_mut().insert(start.attempt.clone());
+                self.begin(runner::run(Rc::clone(self), start));
+            }
+            Moment::Killed(attempt) | Moment::Stopped(attempt, _) => {
+                self.live.borrow_mut().remove(&attempt);
+            }
+            Moment::Deliver(delivery) => self.begin(functions::deliver(Rc::clone(self), delivery)),
+            Moment::Own(mut going) => {
+                if going.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
+                    // A future at a fault point of a call goes on after the others of this moment.
+                    let at = self.asked.take().unwrap_or_else(|| self.clock().now());
+                    self.kernel.borrow_mut().at(at, going);
                 }
             }
         }
-        for event in self.harness.announced() {
-            self.begin(functions::deliver(Rc::clone(self), event));
-        }
+        self.harness.announced().into_iter().for_each(|event| self.send(event));
     }
 
     /// Gives the notice to all instances, and returns the outcome.
     fn take(self: &Rc<Self>, workspaces: usize) -> Result<FleetOutcome, String> {
-        let began = self.clock.now();
+        let began = self.clock().now();
         {
             let mut world = self.harness.cloud.world();
             world.trouble_mut().request_limits = true;
             world.reclaim_zone("us-east-1a", Some(NOTICE), began).map_err(|error| error.to_string())?;
         }
         self.noticed.set(true);
-        self.take_effects();
-        let since = |scene: &Self| scene.clock.now().duration_since(began).as_secs_f64();
+        let since = |scene: &Self| scene.clock().now().duration_since(began).as_secs_f64();
 
         self.run_until(|scene| since(scene) >= NOTICE.as_secs_f64())?;
         let begun: BTreeSet<String> =
@@ -197,12 +222,12 @@ impl Scene {
     }
 }
 
-fn stands(trial: &Trial, holds: impl Fn(&Standing) -> bool) -> bool {
+fn stands(trial: &Trial, holds: impl Fn(&Stage) -> bool) -> bool {
     trial.workspace.as_ref().is_some_and(|workspace| holds(&workspace.stage))
 }
 
-fn is_on_an_instance(stage: &Standing) -> bool {
-    matches!(stage, Standing::Attaching { .. } | Standing::Attached { .. } | Standing::Detaching { .. })
+fn is_on_an_instance(stage: &Stage) -> bool {
+    matches!(stage, Stage::Attaching { .. } | Stage::Attached { .. } | Stage::Detaching { .. })
 }
 
 /// Whether a snapshot with all the trial's bytes has been begun.

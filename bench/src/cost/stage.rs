@@ -5,7 +5,6 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use serde_json::{Value, json};
 use spotsweep_aws::{DynamoStore, RETENTION_DAYS, Reader};
 use spotsweep_control_plane::event::{self, Event};
@@ -13,12 +12,13 @@ use spotsweep_control_plane::handle::{HandleError, handle};
 use spotsweep_protocol::cause::chain;
 use spotsweep_protocol::claim::Reply;
 use spotsweep_protocol::ids::SweepId;
+use spotsweep_simulation::container::Container;
 use spotsweep_simulation::harness::{Account, Harness};
+use spotsweep_simulation::kernel::{Kernel, Moment};
 use spotsweep_simulation::nouns;
 use spotsweep_tests::course::Unpublished;
 use spotsweep_tests::local::Table;
-use spotsweep_world::Timings;
-use spotsweep_world::{AttemptKey, Effect};
+use spotsweep_world::{AttemptKey, Start, Timings};
 
 use super::agent::Agent;
 use super::tally::{Cause, Tally};
@@ -28,12 +28,6 @@ const ZONES: [&str; 2] = ["us-east-1a", "us-east-1b"];
 
 /// The time from an event to its function (EventBridge: "typically half a second").
 const DELIVERY: Duration = Duration::from_secs(1);
-
-/// Lambda's retries of an asynchronous invocation (fact 34).
-const RETRIES: [Duration; 2] = [Duration::from_secs(60), Duration::from_secs(120)];
-
-/// The period of the schedule in infra/control-plane.yaml.
-const RECONCILE: Duration = Duration::from_secs(300);
 
 /// The notice before EC2 takes an instance.
 const NOTICE: Duration = Duration::from_secs(120);
@@ -45,8 +39,8 @@ const IMDS_POLL: Duration = Duration::from_secs(5);
 /// other here. So an invocation that waits at the end of a trial (8 s) must not delay the next trial's.
 const APART: Duration = Duration::from_secs(12);
 
-/// The most scheduled events of one run: a bound that no run reaches.
-const MOST_EVENTS: usize = 10_000_000;
+/// The most times of one run at which something is due: a bound that no run reaches.
+const MOST_TIMES: usize = 10_000_000;
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plan {
@@ -60,20 +54,14 @@ pub(crate) struct Plan {
     pub(crate) line: Duration,
 }
 
-/// A scheduled event: what the run does at a later virtual time.
+/// What the run does at a later virtual time.
 enum Scheduled {
-    /// Delivers an event to its function, for the first time or again.
-    Deliver {
-        event: Value,
-        tries: usize,
-    },
     /// Takes the step of an attempt with this number.
     Step(AttemptKey, u64),
     /// A runner finds the notice.
     Warned(AttemptKey),
     /// EC2 takes a zone, and another one opens.
     Reclaim(u32),
-    Tick,
 }
 
 pub(crate) struct Stage {
@@ -86,8 +74,7 @@ pub(crate) struct Stage {
     agents: BTreeMap<AttemptKey, Agent>,
     table: Table,
     store: Unpublished,
-    scheduled: BTreeMap<(Timestamp, u64), Scheduled>,
-    sequence: u64,
+    kernel: Kernel<Scheduled>,
     has_scheduled_reclaims: bool,
 }
 
@@ -121,13 +108,12 @@ impl Stage {
             agents: BTreeMap::new(),
             table,
             store,
-            scheduled: BTreeMap::new(),
-            sequence: 0,
+            kernel: Kernel::default(),
             has_scheduled_reclaims: false,
         };
         stage.set_up();
         stage.send(&dropped);
-        stage.at(RECONCILE, Scheduled::Tick);
+        stage.kernel.start_schedule(stage.harness.now);
         stage
     }
 
@@ -145,14 +131,17 @@ impl Stage {
     }
 
     pub(crate) async fn run_until(&mut self, holds: impl Fn(&Self) -> bool) {
-        for _ in 0..MOST_EVENTS {
-            self.take_effects().await;
+        for _ in 0..MOST_TIMES {
+            while let Some(moment) = self.kernel.due(&self.harness) {
+                self.take_place(moment).await;
+            }
             if holds(self) {
                 return;
             }
-            self.go_on().await;
+            let next = self.kernel.next_due(&self.harness).expect("the schedule goes on for ever");
+            self.harness.advance(next);
         }
-        unreachable!("more scheduled events than a run may have");
+        unreachable!("more is due than in any run");
     }
 
     /// Whether all trials are done and only the schedule is left.
@@ -160,7 +149,7 @@ impl Stage {
         let is_done = self.saved.iter().all(|saved| *saved >= self.plan.training);
         let is_settled = || self.harness.cloud.get(&format!("{}summary.json", self.sweep.results_prefix())).is_some();
         // Only the schedule is left.
-        is_done && self.agents.is_empty() && self.scheduled.len() == 1 && is_settled()
+        is_done && self.agents.is_empty() && self.kernel.is_idle() && is_settled()
     }
 
     pub(crate) fn all_train(&self) -> bool {
@@ -175,38 +164,20 @@ impl Stage {
         &self.tally
     }
 
-    async fn go_on(&mut self) {
-        let due = self.harness.cloud.world().next_due();
-        let first = self.scheduled.keys().next().map(|(at, _)| *at);
-        let next = due.into_iter().chain(first).min().expect("the schedule goes on for ever");
-        self.harness.now = self.harness.now.max(next);
-        self.harness.cloud.world().advance(self.harness.now);
-        self.take_effects().await;
-        while let Some(entry) = self.scheduled.first_entry().filter(|entry| entry.key().0 <= self.harness.now) {
-            let scheduled = entry.remove();
-            self.take_place(scheduled).await;
-            // An attempt that the event has killed must not take another step.
-            self.take_effects().await;
-        }
-    }
-
-    async fn take_place(&mut self, scheduled: Scheduled) {
-        match scheduled {
-            Scheduled::Deliver { event, tries } => {
-                if self.invoke(&event).await.is_none()
-                    && let Some(wait) = RETRIES.get(tries)
-                {
-                    self.at(*wait, Scheduled::Deliver { event, tries: tries + 1 });
+    async fn take_place(&mut self, moment: Moment<Scheduled>) {
+        match moment {
+            Moment::Emitted(event) => self.emitted(&event),
+            Moment::Started(start) => self.started(&start),
+            Moment::Killed(key) | Moment::Stopped(key, _) => drop(self.agents.remove(&key)),
+            Moment::Deliver(delivery) => {
+                if self.invoke(&delivery.event).await.is_none() {
+                    // An event that Lambda gives up is lost here.
+                    let _ = self.kernel.retry(self.harness.now, delivery);
                 }
             }
-            Scheduled::Step(key, number) => self.step(&key, number).await,
-            Scheduled::Warned(key) => self.warned(&key).await,
-            Scheduled::Reclaim(number) => self.reclaim(number),
-            Scheduled::Tick => {
-                let tick = self.harness.reconcile();
-                self.at(Duration::ZERO, Scheduled::Deliver { event: tick, tries: 0 });
-                self.at(RECONCILE, Scheduled::Tick);
-            }
+            Moment::Own(Scheduled::Step(key, number)) => self.step(&key, number).await,
+            Moment::Own(Scheduled::Warned(key)) => self.warned(&key).await,
+            Moment::Own(Scheduled::Reclaim(number)) => self.reclaim(number),
         }
         for event in self.harness.announced() {
             self.send(&event);
@@ -221,26 +192,17 @@ impl Stage {
         world.reclaim_zone(taken, Some(NOTICE), now).expect("the zone can be taken");
     }
 
-    async fn take_effects(&mut self) {
-        let effects = self.harness.cloud.world().take_effects();
-        for effect in effects {
-            match effect {
-                Effect::Emit(event) => self.emitted(&event),
-                Effect::Start(start) => {
-                    let zone = self.harness.cloud.world().instance(&start.instance).map(|found| found.zone.clone());
-                    let agent = Agent::new(&start, zone.expect("a container runs on an instance"));
-                    let behind = APART * agent.index;
-                    self.go_on_after(agent, behind);
-                }
-                Effect::Kill(key) | Effect::Stop { attempt: key, .. } => drop(self.agents.remove(&key)),
-            }
-        }
+    fn started(&mut self, start: &Start) {
+        let container = Container::of(start, &self.harness.cloud.world());
+        let agent = Agent::new(container.expect("each container belongs to a trial"));
+        let behind = APART * agent.container.trial.index;
+        self.go_on_after(agent, behind);
     }
 
     fn emitted(&mut self, event: &Value) {
         if event["detail-type"] == "EC2 Spot Instance Interruption Warning" {
-            let here = |agent: &&Agent| event["detail"]["instance-id"] == agent.instance.as_str();
-            let warned: Vec<_> = self.agents.values().filter(here).map(|agent| agent.key.clone()).collect();
+            let here = |agent: &&Agent| event["detail"]["instance-id"] == agent.container.instance.as_str();
+            let warned: Vec<_> = self.agents.values().filter(here).map(|agent| agent.container.key.clone()).collect();
             warned.into_iter().for_each(|key| self.at(IMDS_POLL, Scheduled::Warned(key)));
         }
         if self.harness.permissions.function_of(event).is_some() {
@@ -275,8 +237,8 @@ impl Stage {
 
     pub(super) fn go_on_after(&mut self, mut agent: Agent, wait: Duration) {
         agent.step += 1;
-        self.at(wait, Scheduled::Step(agent.key.clone(), agent.step));
-        self.agents.insert(agent.key.clone(), agent);
+        self.at(wait, Scheduled::Step(agent.container.key.clone(), agent.step));
+        self.agents.insert(agent.container.key.clone(), agent);
     }
 
     /// Runs one invocation, and returns the reply if it succeeds. An error that must never occur ends the run.
@@ -300,12 +262,11 @@ impl Stage {
     }
 
     fn send(&mut self, event: &Value) {
-        self.at(DELIVERY, Scheduled::Deliver { event: event.clone(), tries: 0 });
+        self.kernel.deliver(self.harness.now + DELIVERY, event.clone());
     }
 
     fn at(&mut self, after: Duration, scheduled: Scheduled) {
-        self.sequence += 1;
-        self.scheduled.insert((self.harness.now + after, self.sequence), scheduled);
+        self.kernel.at(self.harness.now + after, scheduled);
     }
 }
 

@@ -3,10 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde_json::json;
-use spotsweep_protocol::claim::{ClaimRequest, Found, Machine, Market, NoticeKind, Outputs, Reply, Request, Seal};
+use spotsweep_protocol::claim::{Found, NoticeKind, Outputs, Reply, Request, Seal};
 use spotsweep_protocol::metric::{Metric, Source};
-use spotsweep_protocol::secret::Secret;
 use spotsweep_records::trial::INTERRUPTED_EXIT_CODE;
 
 use super::agent::{Agent, Doing};
@@ -37,15 +35,7 @@ impl Stage {
     }
 
     async fn claim(&mut self, mut agent: Agent) {
-        let machine = Machine {
-            instance: Some(agent.instance.clone()),
-            zone: Some(agent.zone.clone()),
-            instance_type: Some("p3.2xlarge".to_owned()),
-            market: Some(Market::Spot),
-            defect: None,
-            task: None,
-        };
-        match self.ask(&agent, Request::Claim(machine)).await {
+        match self.ask(&agent, Request::Claim(agent.container.place())).await {
             None => self.go_on_after(agent, PAUSE),
             Some(Reply::Waiting { retry_after_ms, .. }) => {
                 self.go_on_after(agent, Duration::from_millis(retry_after_ms.max(1)));
@@ -62,7 +52,10 @@ impl Stage {
             }
             Some(Reply::Unavailable { .. }) => self.exit(&agent, INTERRUPTED_EXIT_CODE),
             Some(reply @ (Reply::Refused { .. } | Reply::Access(_) | Reply::Accepted {} | Reply::Stop { .. })) => {
-                unreachable!("trial {}: attempt {} got the reply {reply:?}", agent.index, agent.attempt)
+                unreachable!(
+                    "trial {}: attempt {} got the reply {reply:?}",
+                    agent.container.trial.index, agent.container.attempt
+                )
             }
         }
     }
@@ -78,7 +71,10 @@ impl Stage {
                 self.training_begins();
                 self.train_on(agent);
             }
-            Some(reply) => unreachable!("trial {}: attempt {} got the reply {reply:?}", agent.index, agent.attempt),
+            Some(reply) => unreachable!(
+                "trial {}: attempt {} got the reply {reply:?}",
+                agent.container.trial.index, agent.container.attempt
+            ),
         }
     }
 
@@ -95,7 +91,7 @@ impl Stage {
 
     /// Reports the training since the last report.
     async fn train(&mut self, mut agent: Agent) {
-        let saved = &mut self.saved[agent.index as usize];
+        let saved = &mut self.saved[agent.container.trial.index as usize];
         *saved += agent.next - agent.trained;
         agent.trained = agent.next;
         if *saved >= self.plan.training {
@@ -150,7 +146,7 @@ impl Stage {
 
     fn exit(&mut self, agent: &Agent, code: i32) {
         let now = self.harness.now;
-        self.harness.cloud.world().job_exited(&agent.key, code, now);
+        self.harness.cloud.world().job_exited(&agent.container.key, code, now);
     }
 
     fn unmount(&mut self, agent: &Agent) {
@@ -160,14 +156,12 @@ impl Stage {
     }
 
     async fn ask(&mut self, agent: &Agent, request: Request) -> Option<Reply> {
-        let (sweep, index, job) = (agent.sweep.clone(), agent.index, agent.key.job.clone());
-        let (attempt, token, secret) = (agent.attempt, agent.token.clone(), Some(Secret::of([0; 16])));
-        self.invoke(&json!(ClaimRequest { sweep, index, job, attempt, token, secret, request })).await?
+        self.invoke(&agent.container.request(request)).await?
     }
 
     /// Returns two figures, as training scripts print them.
     fn metrics(&self, agent: &Agent) -> BTreeMap<String, Metric> {
-        let step = self.saved[agent.index as usize].as_secs_f64() / self.plan.line.as_secs_f64();
+        let step = self.saved[agent.container.trial.index as usize].as_secs_f64() / self.plan.line.as_secs_f64();
         let figure =
             |value: f64| Metric { min: value / 2.0, max: value * 2.0, ..Metric::of(value, Some(step), Source::Stated) };
         [("loss", 2.345_678 / (1.0 + step)), ("accuracy", step / (1.0 + step))]
@@ -176,7 +170,7 @@ impl Stage {
     }
 
     fn seal(&self, agent: &Agent) -> Seal {
-        let saved = self.saved[agent.index as usize].as_secs();
+        let saved = self.saved[agent.container.trial.index as usize].as_secs();
         let newest = (saved > 0).then(|| format!("epoch-{saved:06}.pt"));
         Seal { files: u64::from(saved > 0), bytes: saved << 20, newest }
     }

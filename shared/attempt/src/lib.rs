@@ -11,6 +11,7 @@ mod hold;
 mod machine;
 mod patience;
 mod process;
+pub mod stall;
 mod stop;
 mod stop_targets;
 mod stopping;

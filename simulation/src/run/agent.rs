@@ -6,6 +6,7 @@ mod command;
 mod gpus;
 mod notices;
 mod restored;
+mod stalling;
 mod workspace;
 
 use std::collections::BTreeMap;
@@ -13,25 +14,23 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use rustix::process::Signal;
-use serde_json::{Value, json};
 use spotsweep_attempt::{Action, Event, Exit, INTERRUPTED, Machine, Patience, REFUSED, Terms};
-use spotsweep_protocol::claim::{ClaimRequest, Found, Reply, Request};
-use spotsweep_protocol::ids::SweepId;
+use spotsweep_protocol::claim::{Found, Reply, Request};
 use spotsweep_protocol::metric::{Metric, Source};
 use spotsweep_protocol::rungs::Reached;
-use spotsweep_protocol::secret::{Secret, TOKEN_VARIABLE};
 use spotsweep_protocol::stall::StallRule;
 use spotsweep_records::sweep::Sweep;
-use spotsweep_records::workspace::TrialRef;
 use spotsweep_seal::Sealer;
-use spotsweep_world::{AttemptKey, Start};
+use spotsweep_world::AttemptKey;
 
 use self::closing::Left;
 use self::command::Stopping;
+use self::stalling::Progress;
 use super::curve;
 use super::training::{STEPS, Training};
 use super::watch::Seen;
 use super::{Scheduled, Simulation};
+use crate::container::Container;
 use crate::injected_bug::InjectedBug;
 
 /// How often a runner reads the metadata service (fact 32).
@@ -49,16 +48,9 @@ const MUTE: Duration = Duration::from_secs(900);
 /// The runner of one attempt.
 #[derive(Debug, Clone)]
 pub(super) struct Agent {
-    pub(super) trial: TrialRef,
-    pub(super) instance: String,
-    zone: String,
-    job: String,
-    pub(super) attempt: u32,
-    /// The ARN of its ECS task.
-    task: String,
+    pub(super) container: Container,
     /// The UUIDs of the GPUs that its grant names.
     gpus: Vec<String>,
-    token: Option<Secret>,
     started: Timestamp,
     sequence: u64,
     /// Whether its metadata service does not answer.
@@ -129,26 +121,17 @@ struct Run {
     training: Training,
     /// When the runner seals files next.
     seal_at: Timestamp,
-    /// What the runner does if the training stalls.
-    stalls: StallRule,
+    /// Whether the training shows signs of progress.
+    progress: Progress,
     /// The number of rungs that were reported.
     reported: usize,
 }
 
 impl Agent {
-    pub(super) fn new(start: &Start, zone: String, now: Timestamp) -> Option<Self> {
-        let number = |name: &str| start.number(name).unwrap_or(0);
-        let sweep = SweepId::parse(start.variable("SPOTSWEEP_SWEEP")?)?;
-        let index = number("SPOTSWEEP_FIRST_INDEX") + number("AWS_BATCH_JOB_ARRAY_INDEX");
-        Some(Self {
-            trial: TrialRef { sweep, index },
-            instance: start.instance.clone(),
-            zone,
-            job: start.attempt.job.clone(),
-            attempt: number("SPOTSWEEP_FIRST_ATTEMPT") + start.attempt.attempt,
-            task: start.task.clone(),
+    pub(super) fn new(container: Container, now: Timestamp) -> Self {
+        Self {
+            container,
             gpus: Vec::new(),
-            token: start.variable(TOKEN_VARIABLE).and_then(|token| token.parse().ok()),
             started: now,
             sequence: 0,
             is_blind: false,
@@ -164,15 +147,7 @@ impl Agent {
             restored: None,
             unanswered_since: None,
             doing: Doing::Starting,
-        })
-    }
-
-    fn request(&self, request: Request) -> Value {
-        let (sweep, job) = (self.trial.sweep.to_string(), self.job.clone());
-        // Each attempt has its own secret.
-        let secret = Some(Secret::of(u128::from(self.attempt).to_be_bytes()));
-        let token = self.token.clone();
-        json!(ClaimRequest { sweep, index: self.trial.index, job, attempt: self.attempt, token, secret, request })
+        }
     }
 
     /// Whether its command runs.
@@ -188,7 +163,7 @@ impl Agent {
 
     /// The rungs that its trial has reached after `step` steps.
     fn reached(&self, step: u32) -> Vec<Reached> {
-        curve::reached(&self.rungs, (self.trial.index, self.attempt), u64::from(step / STEPS))
+        curve::reached(&self.rungs, (self.container.trial.index, self.container.attempt), u64::from(step / STEPS))
     }
 
     fn next_sequence(&mut self) -> u64 {
@@ -252,7 +227,7 @@ impl Simulation {
 
     /// The end of a container also unmounts its volume.
     pub(super) fn ends_container(&mut self, key: &AttemptKey, agent: &Agent, code: i32) {
-        self.watch.stopped(&agent.trial);
+        self.watch.stopped(&agent.container.trial);
         let now = self.harness.now;
         let mut world = self.harness.cloud.world();
         agent.left.volume.iter().for_each(|volume| world.set_mounted(volume, false));
@@ -277,7 +252,7 @@ impl Simulation {
             }
             Action::Train => match agent.doing.clone() {
                 Doing::Mounting { volume, sealer, stalls, .. } => self.start_command(agent, volume, (*sealer, stalls)),
-                other => Err(format!("{}: a command starts at {other:?}", agent.trial)),
+                other => Err(format!("{}: a command starts at {other:?}", agent.container.trial)),
             },
             Action::Stop(stop) => self.begin_stop(agent, &stop),
             Action::Shorten(grace) => {
@@ -321,7 +296,10 @@ impl Simulation {
         let is_planted = self.harness.cloud.injected_bug() == Some(InjectedBug::AskForever);
         let pause = agent.patience.failed(at).or(is_planted.then_some(Duration::from_secs(30)));
         if pause.is_some() && self.harness.now - PATIENCE > since {
-            self.watch.is_wrong(Seen::Insistent, format!("{}: not answered since {since}, and asks on", agent.trial));
+            self.watch.is_wrong(
+                Seen::Insistent,
+                format!("{}: not answered since {since}, and asks on", agent.container.trial),
+            );
         }
         pause
     }
@@ -337,10 +315,10 @@ impl Simulation {
     /// The instance is to blame for the failure. If it is drained, Batch places no other attempt on it.
     fn leaves_failing(&mut self, agent: &Agent) {
         let world = self.harness.cloud.world();
-        let is_drained = world.instance(&agent.instance).is_some_and(|instance| instance.drained);
+        let is_drained = world.instance(&agent.container.instance).is_some_and(|instance| instance.drained);
         drop(world);
         if is_drained {
-            self.watch.left_unfit(&agent.instance);
+            self.watch.left_unfit(&agent.container.instance);
         }
     }
 
@@ -350,22 +328,22 @@ impl Simulation {
             return self.trained_on(agent);
         }
         let (sweeps, _) = self.harness.store.state();
-        let is_open = |sweep: &Sweep| sweep.id == agent.trial.sweep && sweep.stopped.is_none();
+        let is_open = |sweep: &Sweep| sweep.id == agent.container.trial.sweep && sweep.stopped.is_none();
         let shows = sweeps.iter().any(is_open) && !agent.is_blind;
-        self.watch.failed_for_good(&agent.trial, shows.then_some(&agent.instance));
+        self.watch.failed_for_good(&agent.container.trial, shows.then_some(&agent.container.instance));
     }
 
     /// The control plane knows that the attempt trains. If the attempt has no metadata service, it does not know the
     /// instance.
     fn trained_on(&mut self, agent: &Agent) {
         if !agent.is_blind {
-            self.watch.trained_on(&agent.trial, &agent.instance);
+            self.watch.trained_on(&agent.container.trial, &agent.container.instance);
         }
     }
 
     /// The reply, if it reaches the runner. A request whose reply is lost may still have taken effect.
     fn ask(&mut self, agent: &mut Agent, request: Request) -> Option<Reply> {
-        let (now, request) = (self.harness.now, agent.request(request));
+        let (now, request) = (self.harness.now, agent.container.request(request));
         if self.rng.occurs(self.chaos.mute) {
             agent.mute_until = Some(now + MUTE.mul_f64(self.rng.share()));
         }

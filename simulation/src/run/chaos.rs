@@ -8,8 +8,9 @@ use rand_chacha::rand_core::Rng as _;
 use serde_json::Value;
 use spotsweep_world::Service;
 
-use super::{Habits, OnSignal, RECONCILE, Scheduled, Simulation};
+use super::{Habits, OnSignal, Scheduled, Simulation};
 use crate::invocation::InvocationFault;
+use crate::kernel::{Delivery, RECONCILE};
 
 /// How long an invocation may take. An event that comes within that time may run concurrently.
 const INVOCATION: Duration = Duration::from_secs(3);
@@ -333,7 +334,7 @@ impl Simulation {
             let is_late = !self.chaos.delay.is_zero() && self.rng.occurs(1.0);
             let delay = if is_late { self.chaos.delay.mul_f64(share) } else { Duration::ZERO };
             let delay = if self.rng.occurs(self.chaos.hour_late) { HOUR } else { delay };
-            self.at(delay, Scheduled::Deliver { event: event.clone(), tries: 0 });
+            self.kernel.deliver(self.harness.now + delay, event.clone());
         }
     }
 
@@ -354,24 +355,15 @@ impl Simulation {
     }
 
     /// Takes the next event from the bus, to run concurrently with the next invocation.
-    pub(super) fn companion(&mut self) -> Option<(Value, usize)> {
-        if !self.rng.occurs(self.chaos.beside) {
-            return None;
-        }
-        let until = self.harness.now + INVOCATION;
-        let is_event = |entry: &Scheduled| matches!(entry, Scheduled::Deliver { .. });
-        let near = self.queue.range(..(until, 0)).find(|(_, entry)| is_event(entry));
-        let place = near.map(|(place, _)| *place)?;
-        match self.queue.remove(&place) {
-            Some(Scheduled::Deliver { event, tries }) => Some((event, tries)),
-            Some(_) | None => None,
-        }
+    pub(super) fn companion(&mut self) -> Option<Delivery> {
+        let is_wanted = self.rng.occurs(self.chaos.beside);
+        is_wanted.then(|| self.kernel.take_delivery(self.harness.now + INVOCATION)).flatten()
     }
 
     /// EC2 reclaims an instance with a training, or its whole zone.
     pub(super) fn reclaim(&mut self) {
         let mean = self.chaos.reclaim_every.unwrap_or(RECONCILE);
-        let training: Vec<String> = self.agents.values().map(|agent| agent.instance.clone()).collect();
+        let training: Vec<String> = self.agents.values().map(|agent| agent.container.instance.clone()).collect();
         if self.reclaims < self.chaos.most_reclaims {
             let wait = mean.mul_f64(2.0 * self.rng.share());
             self.at(wait, Scheduled::Reclaim);

@@ -1,52 +1,48 @@
 //! Delivers events and requests to a function, with retries and concurrent invocations, and records the results.
 
-use std::time::Duration;
-
 use serde_json::Value;
 use spotsweep_protocol::cause::chain;
 use spotsweep_protocol::claim::Reply;
 
 use super::agent::Agent;
-use super::{Habits, Scheduled, Simulation};
+use super::{Habits, Simulation};
 use crate::invocation::Invoked;
-
-/// Lambda's retries of an asynchronous invocation (fact 34).
-const RETRIES: [Duration; 2] = [Duration::from_secs(60), Duration::from_secs(120)];
+use crate::kernel::Delivery;
 
 impl Simulation {
-    pub(super) fn deliver(&mut self, event: Value, tries: usize) {
-        let (event, answer) = self.invoke(event);
+    pub(super) fn deliver(&mut self, delivery: Delivery) {
+        let (_, answer) = self.invoke(delivery.event.clone());
         if answer.is_none() {
-            self.retry(event, tries);
+            self.retry(delivery);
         }
     }
 
     /// Repeats a failed asynchronous invocation as Lambda does. After the last retry the event is in the dead-letter
     /// queue. A dropped file exists nowhere else then: an alarm goes off, and a user redrives it after the faults end.
     /// What is already on record needs no redrive.
-    fn retry(&mut self, event: Value, tries: usize) {
-        if let Some(wait) = RETRIES.get(tries) {
-            self.at(*wait, Scheduled::Deliver { event, tries: tries + 1 });
-        } else if event["source"] == "aws.s3" {
+    fn retry(&mut self, failed: Delivery) {
+        let now = self.harness.now;
+        if let Err(event) = self.kernel.retry(now, failed)
+            && event["source"] == "aws.s3"
+        {
             let wait = self.chaos.ends_after.saturating_sub(self.elapsed());
-            self.at(wait, Scheduled::Deliver { event, tries: 0 });
+            self.kernel.deliver(now + wait, event);
         }
     }
 
     /// One invocation, perhaps with a concurrent one. Returns the event, and the reply if the function answered.
     pub(super) fn invoke(&mut self, event: Value) -> (Value, Option<Option<Reply>>) {
         let mut together = vec![(event, self.fault())];
-        let mut tries = 0;
-        if let Some((beside, tried)) = self.companion() {
-            together.push((beside, self.fault()));
-            tries = tried;
+        let companion = self.companion();
+        if let Some(beside) = &companion {
+            together.push((beside.event.clone(), self.fault()));
         }
         let Self { harness, rng, .. } = self;
         let mut invoked = harness.invoke_all(&together, |among| rng.choose(among));
-        if let Some((last, (beside, _))) = (together.len() > 1).then(|| invoked.pop().zip(together.pop())).flatten()
-            && self.came_to(&beside, last).is_none()
+        if let Some((beside, last)) = companion.and_then(|beside| Some((beside, invoked.pop()?)))
+            && self.came_to(&beside.event, last).is_none()
         {
-            self.retry(beside, tries);
+            self.retry(beside);
         }
         let (event, _) = together.swap_remove(0);
         let reply = invoked.pop().and_then(|first| self.came_to(&event, first));
@@ -79,7 +75,7 @@ impl Simulation {
     /// Logs a line about an attempt. The line is built only if a log is kept.
     pub(super) fn note(&mut self, agent: &Agent, what: impl FnOnce(&Habits) -> String) {
         let Some(log) = &mut self.log else { return };
-        let (attempt, index, what) = (agent.attempt, agent.trial.index, what(&self.chaos.habits));
+        let (attempt, index, what) = (agent.container.attempt, agent.container.trial.index, what(&self.chaos.habits));
         log.push(format!("{:.3} attempt {attempt} of trial {index}: {what}", self.harness.now));
     }
 }

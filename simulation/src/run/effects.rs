@@ -2,32 +2,21 @@
 
 use std::time::Duration;
 
-use spotsweep_world::{AttemptKey, Effect, Start};
+use spotsweep_world::{AttemptKey, Start};
 
 use super::agent::Agent;
 use super::{Scheduled, Simulation};
+use crate::container::Container;
 
 /// The exit code of a killed container.
 const KILLED: i32 = 137;
 
 impl Simulation {
-    pub(super) fn take_effects(&mut self) {
-        let effects = self.harness.cloud.world().take_effects();
-        for effect in effects {
-            match effect {
-                Effect::Emit(event) => self.send(&event),
-                Effect::Start(start) => self.start(start),
-                Effect::Kill(attempt) => self.kill(&attempt),
-                Effect::Stop { attempt: key, grace } => self.at(Duration::ZERO, Scheduled::Terminate { key, grace }),
-            }
-        }
-    }
-
-    fn kill(&mut self, attempt: &AttemptKey) {
+    pub(super) fn kill(&mut self, attempt: &AttemptKey) {
         if let Some(mut agent) = self.agents.remove(attempt) {
             self.killed(&mut agent);
             self.note_kill(&agent);
-            self.watch.stopped(&agent.trial);
+            self.watch.stopped(&agent.container.trial);
         }
     }
 
@@ -40,9 +29,9 @@ impl Simulation {
         self.ends_container(attempt, &agent, KILLED);
     }
 
-    fn start(&mut self, start: Start) {
-        let zone = self.harness.cloud.world().instance(&start.instance).map(|found| found.zone.clone());
-        let Some(mut agent) = Agent::new(&start, zone.unwrap_or_default(), self.harness.now) else { return };
+    pub(super) fn start(&mut self, start: Start) {
+        let Some(container) = Container::of(&start, &self.harness.cloud.world()) else { return };
+        let mut agent = Agent::new(container, self.harness.now);
         self.watch.begins(&start.instance);
         agent.is_blind = self.rng.occurs(self.chaos.silent);
         let key = start.attempt;

@@ -80,15 +80,15 @@ impl Simulation {
 
     /// Runs until no such request is under way.
     pub(super) fn outlast_strays(&mut self) -> Result<(), String> {
-        self.run_until(|run| !run.queue.values().any(|entry| matches!(entry, Scheduled::Ask(_))))
+        self.run_until(|run| !run.kernel.has(|entry| matches!(entry, Scheduled::Ask(_))))
     }
 
     /// A request about the runner's trial that the runner did not make. A claim of the attempt with the claim token,
     /// which only root knows, would take the trial if it came first (docs/security.md). So such a claim is forged only
     /// if the runner has claimed.
     fn forge(&mut self, agent: &Agent, like: &Value) -> Value {
-        let has_claimed = self.record_of(like).is_some_and(|trial| trial.claimed_by == Some(agent.attempt));
-        let attempts = [agent.attempt, agent.attempt + 1, NO_ATTEMPT];
+        let has_claimed = self.record_of(like).is_some_and(|trial| trial.claimed_by == Some(agent.container.attempt));
+        let attempts = [agent.container.attempt, agent.container.attempt + 1, NO_ATTEMPT];
         let attempt = attempts[self.rng.choose(attempts.len())];
         let figure = json!({ "last": FORGED, "step": null, "min": FORGED, "max": FORGED });
         let metrics = json!({ "accuracy": figure });
@@ -108,7 +108,7 @@ impl Simulation {
         let is_claim = forged["request"] == "claim";
         let claimable = match (token == like["token"], has_claimed) {
             (false, _) => attempt,
-            (true, true) => agent.attempt,
+            (true, true) => agent.container.attempt,
             (true, false) => NO_ATTEMPT,
         };
         for name in ["sweep", "index", "job"] {

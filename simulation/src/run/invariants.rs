@@ -11,10 +11,11 @@ use spotsweep_records::trial::{Attempt, JobStatus, Reason, Standing, Trial};
 use spotsweep_world::ebs::VolumeState;
 use spotsweep_world::{Instance, InstanceState, World};
 
+use super::Simulation;
 use super::training::STEPS;
 use super::training::load::newest_whole;
 use super::watch::Seen;
-use super::{RECONCILE, Simulation};
+use crate::kernel::RECONCILE;
 
 /// The most calls of one occasion. An attempt needs about forty from claim to release, and everything else needs fewer.
 const CALLS_PER_OCCASION: u64 = 40;

@@ -55,9 +55,7 @@ enum Phase {
         at: Timestamp,
     },
     /// It waits forever and does not react to a signal.
-    Hanging {
-        since: Timestamp,
-    },
+    Hanging,
     Ended {
         code: i32,
     },
@@ -88,19 +86,16 @@ impl Training {
         self.hangs = true;
     }
 
-    /// The time since which it stalls.
-    pub(super) fn hangs_since(&self) -> Option<Timestamp> {
-        match self.phase {
-            Phase::Hanging { since } => Some(since),
-            Phase::Computing { .. } | Phase::Saving { .. } | Phase::Ended { .. } => None,
-        }
+    /// Whether it hangs.
+    pub(super) fn hangs(&self) -> bool {
+        matches!(self.phase, Phase::Hanging)
     }
 
     /// Advances the training to `now`.
     pub(super) fn advance(&mut self, files: &mut FileSystem, now: Timestamp) {
         loop {
             match self.phase {
-                Phase::Ended { .. } | Phase::Hanging { .. } => return,
+                Phase::Ended { .. } | Phase::Hanging => return,
                 Phase::Computing { since } => {
                     let done = since + self.until_next_epoch();
                     if done > now {
@@ -157,7 +152,7 @@ impl Training {
         self.phase = match self.ends_with {
             Some(code) => Phase::Ended { code },
             None if step >= self.total => Phase::Ended { code: 0 },
-            None if self.hangs => Phase::Hanging { since: at },
+            None if self.hangs => Phase::Hanging,
             None => Phase::Computing { since: at },
         };
     }
@@ -167,7 +162,7 @@ impl Training {
     pub(super) fn saves_at_signal(&self, now: Timestamp) -> Option<(u32, Timestamp)> {
         self.code_at_signal()?;
         match self.phase {
-            Phase::Ended { .. } | Phase::Hanging { .. } => None,
+            Phase::Ended { .. } | Phase::Hanging => None,
             Phase::Saving { step, .. } if self.habits.abandons_save => {
                 Some(((step + 1).min(self.total - 1).max(step), now + self.habits.save))
             }
@@ -202,7 +197,7 @@ impl Training {
         let begins = match self.phase {
             Phase::Computing { .. } => true,
             Phase::Saving { .. } => self.habits.abandons_save,
-            Phase::Ended { .. } | Phase::Hanging { .. } => false,
+            Phase::Ended { .. } | Phase::Hanging => false,
         };
         if self.habits.on_signal == OnSignal::Finishes && saves.is_some_and(|(step, _)| step >= self.total) {
             self.ends_with = Some(0);
@@ -217,7 +212,7 @@ impl Training {
     pub(super) fn ended(&self) -> Option<i32> {
         match self.phase {
             Phase::Ended { code } => Some(code),
-            Phase::Computing { .. } | Phase::Saving { .. } | Phase::Hanging { .. } => None,
+            Phase::Computing { .. } | Phase::Saving { .. } | Phase::Hanging => None,
         }
     }
 
@@ -234,7 +229,7 @@ impl Training {
     /// When it acts next.
     pub(super) fn next_at(&self) -> Option<Timestamp> {
         match self.phase {
-            Phase::Ended { .. } | Phase::Hanging { .. } => None,
+            Phase::Ended { .. } | Phase::Hanging => None,
             Phase::Computing { since } => Some(since + self.until_next_epoch()),
             Phase::Saving { .. } => self.writes.front().map(|(at, _)| *at),
         }

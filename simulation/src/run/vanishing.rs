@@ -28,7 +28,7 @@ impl Simulation {
     /// cases its ECS agent is disconnected, and Batch still shows its jobs as running.
     pub(super) fn vanish(&mut self, key: &AttemptKey, is_dead: bool) {
         let Some(agent) = self.agents.get(key) else { return };
-        let (instance, has_begun) = (agent.instance.clone(), agent.trains());
+        let (instance, has_begun) = (agent.container.instance.clone(), agent.trains());
         if self.is_cut_off(&instance) || self.dead.contains_key(&instance) {
             return;
         }
@@ -43,7 +43,7 @@ impl Simulation {
             return;
         }
         let mut agents = std::mem::take(&mut self.agents);
-        for agent in agents.values_mut().filter(|agent| agent.instance == instance) {
+        for agent in agents.values_mut().filter(|agent| agent.container.instance == instance) {
             self.killed(agent);
             agent.stands_still();
             self.note(agent, |_| format!("stands still with {instance}"));
@@ -65,7 +65,7 @@ impl Simulation {
 
     /// Postpones the next action of a runner that is cut off.
     pub(super) fn waits_for_connection(&mut self, agent: &Agent, entry: Scheduled) -> bool {
-        let is_cut_off = self.is_cut_off(&agent.instance);
+        let is_cut_off = self.is_cut_off(&agent.container.instance);
         if is_cut_off {
             self.at(TRIES, entry);
         }

@@ -11,10 +11,11 @@ use spotsweep_control_plane::event;
 use spotsweep_control_plane::handle::{ExecuteError, Executor, handle};
 use spotsweep_control_plane::outcome::Outcome;
 use spotsweep_protocol::claim::Reply;
+use spotsweep_simulation::kernel::Delivery;
 use spotsweep_simulation::nouns;
 
+use super::Scene;
 use super::clock::Clock;
-use super::{RECONCILE, Scene};
 
 /// The most executions at a time of all functions: an account's default
 /// (<https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>).
@@ -23,41 +24,17 @@ const CONCURRENCY: usize = 1000;
 /// The functions' timeout (infra/control-plane.yaml).
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The time from an event to its function. EventBridge states "typically half a second".
-const DELIVERY: Duration = Duration::from_millis(500);
-
-/// Lambda's retries of an asynchronous invocation (fact 34).
-const RETRIES: [Duration; 2] = [Duration::from_secs(60), Duration::from_secs(120)];
-
 /// The time of a command that is not throttled.
 const COMMAND: Duration = Duration::from_millis(50);
 
-/// Delivers an event to its function until it is handled or Lambda gives up.
-pub(super) async fn deliver(scene: Rc<Scene>, event: Value) {
-    if scene.harness.permissions.function_of(&event).is_none() {
-        return;
+/// Invokes the function of an event. Lambda keeps asynchronous events while it has no capacity.
+pub(super) async fn deliver(scene: Rc<Scene>, delivery: Delivery) {
+    while scene.running.get() >= CONCURRENCY {
+        scene.clock().sleep(Duration::from_secs(1)).await;
     }
-    scene.clock.sleep(DELIVERY).await;
-    for wait in RETRIES.into_iter().map(Some).chain([None]) {
-        // Lambda keeps asynchronous events while it has no capacity.
-        while scene.running.get() >= CONCURRENCY {
-            scene.clock.sleep(Duration::from_secs(1)).await;
-        }
-        if invoke(&scene, &event).await.is_ok() {
-            return;
-        }
-        if let Some(wait) = wait {
-            scene.clock.sleep(wait).await;
-        }
-    }
-}
-
-/// Sends the schedule's events.
-pub(super) async fn schedule(scene: Rc<Scene>) {
-    loop {
-        scene.clock.sleep(RECONCILE).await;
-        let tick = scene.harness.reconcile();
-        scene.begin(deliver(Rc::clone(&scene), tick));
+    if invoke(&scene, &delivery.event).await.is_err() {
+        // An event that Lambda gives up is lost here.
+        let _ = scene.kernel.borrow_mut().retry(scene.clock().now(), delivery);
     }
 }
 
@@ -72,8 +49,8 @@ pub(super) async fn asked(scene: &Scene, request: &Value) -> Option<Reply> {
 async fn invoke(scene: &Scene, raw: &Value) -> Result<Option<Reply>, ()> {
     let event = event::parse(raw.clone()).map_err(|_| ())?;
     scene.running.set(scene.running.get() + 1);
-    let now = scene.clock.now();
-    let time = &Invocation { clock: &scene.clock, ends: now + TIMEOUT };
+    let now = scene.clock().now();
+    let time = &Invocation { clock: scene.clock(), ends: now + TIMEOUT };
     let executor = Timed { executor: scene.harness.cloud.executor(time), time };
     let (nouns, settings) = (nouns::of(&event), scene.harness.settings());
     let report = handle(&scene.harness.store, &executor, nouns, settings, event, now).await;
@@ -91,7 +68,7 @@ async fn invoke(scene: &Scene, raw: &Value) -> Result<Option<Reply>, ()> {
 /// The clock and the timeout of an invocation.
 #[derive(Debug)]
 struct Invocation<'a> {
-    clock: &'a Clock,
+    clock: Clock<'a>,
     /// The time at which Lambda ends the invocation.
     ends: Timestamp,
 }

@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use serde_json::json;
-use spotsweep_protocol::claim::{ClaimRequest, Found, Machine, Market, NoticeKind, Reply, Request, Seal};
-use spotsweep_protocol::secret::{Secret, TOKEN_VARIABLE};
+use spotsweep_protocol::claim::{Found, NoticeKind, Reply, Request, Seal};
 use spotsweep_records::trial::INTERRUPTED_EXIT_CODE;
-use spotsweep_world::{AttemptKey, Start};
+use spotsweep_simulation::container::Container;
+use spotsweep_world::Start;
 
 use super::Scene;
 use super::functions::asked;
@@ -24,68 +23,40 @@ const SAVING: Duration = Duration::from_secs(90);
 
 struct Runner {
     scene: Rc<Scene>,
-    key: AttemptKey,
-    instance: String,
-    zone: String,
-    sweep: String,
-    index: u32,
-    attempt: u32,
-    token: Option<Secret>,
+    container: Container,
 }
 
 /// Runs one attempt until its container ends or is killed.
 pub(super) async fn run(scene: Rc<Scene>, start: Start) {
-    let Some(runner) = Runner::new(scene, &start).map(Rc::new) else { return };
-    let scene = Rc::clone(&runner.scene);
+    let Some(container) = Container::of(&start, &scene.harness.cloud.world()) else { return };
+    let runner = Rc::new(Runner { scene: Rc::clone(&scene), container });
     // Containers do not start together.
-    scene.clock.sleep(POLL.mul_f64(runner.share(1))).await;
+    scene.clock().sleep(POLL.mul_f64(runner.share(1))).await;
     let Some(volume) = runner.workspace().await else { return };
     scene.mounted.set(scene.mounted.get() + 1);
     while !scene.noticed.get() {
-        scene.clock.sleep(POLL).await;
+        scene.clock().sleep(POLL).await;
     }
     // Saving does not wait for the report of the notice.
     let notifier = Rc::clone(&runner);
     scene.begin(async move {
         notifier.ask(Request::Notice { kind: NoticeKind::Interruption }).await;
     });
-    scene.clock.sleep(SAVING.mul_f64(runner.share(2))).await;
+    scene.clock().sleep(SAVING.mul_f64(runner.share(2))).await;
     runner.leave(&volume).await;
 }
 
 impl Runner {
-    fn new(scene: Rc<Scene>, start: &Start) -> Option<Self> {
-        let zone = scene.harness.cloud.world().instance(&start.instance)?.zone.clone();
-        Some(Self {
-            key: start.attempt.clone(),
-            instance: start.instance.clone(),
-            zone,
-            sweep: start.variable("SPOTSWEEP_SWEEP")?.to_owned(),
-            index: start.number("SPOTSWEEP_FIRST_INDEX")? + start.number("AWS_BATCH_JOB_ARRAY_INDEX").unwrap_or(0),
-            attempt: start.number("SPOTSWEEP_FIRST_ATTEMPT").unwrap_or(0) + start.attempt.attempt,
-            token: start.variable(TOKEN_VARIABLE).and_then(|token| token.parse().ok()),
-            scene,
-        })
-    }
-
     /// Claims and mounts the volume; `None` if its container ended first.
     async fn workspace(&self) -> Option<String> {
-        let machine = Machine {
-            instance: Some(self.instance.clone()),
-            zone: Some(self.zone.clone()),
-            instance_type: Some("c7i.xlarge".to_owned()),
-            market: Some(Market::Spot),
-            defect: None,
-            task: None,
-        };
         let volume = loop {
-            match self.ask(Request::Claim(machine.clone())).await? {
+            match self.ask(Request::Claim(self.container.place())).await? {
                 Reply::Granted(grant) => {
                     self.ask(Request::Access).await?;
                     break grant.workspace?.volume;
                 }
                 Reply::Waiting { retry_after_ms, .. } => {
-                    self.scene.clock.sleep(Duration::from_millis(retry_after_ms)).await;
+                    self.scene.clock().sleep(Duration::from_millis(retry_after_ms)).await;
                 }
                 Reply::Unavailable { .. }
                 | Reply::Refused { .. }
@@ -115,28 +86,27 @@ impl Runner {
             .await
             .is_some()
         {
-            let now = self.scene.clock.now();
-            self.scene.harness.cloud.world().job_exited(&self.key, INTERRUPTED_EXIT_CODE, now);
+            let now = self.scene.clock().now();
+            self.scene.harness.cloud.world().job_exited(&self.container.key, INTERRUPTED_EXIT_CODE, now);
         }
     }
 
     /// Repeats a request until there is a reply; `None` if the container has ended.
     async fn ask(&self, request: Request) -> Option<Reply> {
-        let (sweep, index, token) = (self.sweep.clone(), self.index, self.token.clone());
-        let (job, attempt, secret) = (self.key.job.clone(), self.attempt, Some(Secret::of([0; 16])));
-        let request = json!(ClaimRequest { sweep, index, job, attempt, token, secret, request });
-        while self.scene.live.borrow().contains(&self.key) {
+        let request = self.container.request(request);
+        while self.scene.live.borrow().contains(&self.container.key) {
             if let Some(reply) = asked(&self.scene, &request).await {
                 return Some(reply);
             }
-            self.scene.clock.sleep(PAUSE).await;
+            self.scene.clock().sleep(PAUSE).await;
         }
         None
     }
 
     /// Returns a number from 0 to 1 that differs for each trial and use.
     fn share(&self, of: u32) -> f64 {
-        let mixed = (self.index + 1).wrapping_mul(2_654_435_761).wrapping_add(of.wrapping_mul(0x9E37_79B9));
+        let mixed =
+            (self.container.trial.index + 1).wrapping_mul(2_654_435_761).wrapping_add(of.wrapping_mul(0x9E37_79B9));
         f64::from(mixed ^ (mixed >> 15)) / f64::from(u32::MAX)
     }
 }

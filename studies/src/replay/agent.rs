@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use spotsweep_protocol::ids::SweepId;
-use spotsweep_protocol::secret::{Secret, TOKEN_VARIABLE};
-use spotsweep_world::{AttemptKey, Start};
+use spotsweep_simulation::container::Container;
+use spotsweep_world::{AttemptKey, Start, World};
 
 use super::Policy;
 
@@ -18,13 +17,11 @@ pub(super) const TRIAL: &str = "TRIAL";
 #[derive(Debug, Clone)]
 pub(super) struct Agent {
     pub(super) trial: u32,
-    pub(super) sweep: Option<SweepId>,
+    /// The container's part in the sweep, under the policy with a control plane.
+    pub(super) container: Option<Container>,
     pub(super) key: AttemptKey,
     pub(super) instance: String,
     pub(super) zone: String,
-    /// The attempt's number among all attempts of the trial.
-    pub(super) attempt: u32,
-    pub(super) token: Option<Secret>,
     pub(super) started: Timestamp,
     pub(super) sequence: u64,
     /// The number of its next step. Steps with other numbers are out of date, for example after a notice.
@@ -98,26 +95,22 @@ pub(super) enum Next {
 }
 
 impl Agent {
-    pub(super) fn new(start: &Start, zone: String, policy: Policy, now: Timestamp) -> Option<Self> {
-        let (sweep, trial) = match policy {
-            Policy::Spotsweep => {
-                let index =
-                    start.number("SPOTSWEEP_FIRST_INDEX")? + start.number("AWS_BATCH_JOB_ARRAY_INDEX").unwrap_or(0);
-                (Some(SweepId::parse(start.variable("SPOTSWEEP_SWEEP")?)?), index)
-            }
-            Policy::SeedScript | Policy::S3Checkpoint | Policy::S3OnNotice | Policy::Restart | Policy::OnDemand => {
-                (None, start.number(TRIAL)?)
-            }
+    pub(super) fn new(start: &Start, policy: Policy, world: &World) -> Option<Self> {
+        let container = match policy {
+            Policy::Spotsweep => Some(Container::of(start, world)?),
+            Policy::SeedScript | Policy::S3Checkpoint | Policy::S3OnNotice | Policy::Restart | Policy::OnDemand => None,
+        };
+        let trial = match &container {
+            Some(container) => container.trial.index,
+            None => start.number(TRIAL)?,
         };
         Some(Self {
             trial,
-            sweep,
+            container,
             key: start.attempt.clone(),
             instance: start.instance.clone(),
-            zone,
-            attempt: start.number("SPOTSWEEP_FIRST_ATTEMPT").unwrap_or(0) + start.attempt.attempt,
-            token: start.variable(TOKEN_VARIABLE).and_then(|token| token.parse().ok()),
-            started: now,
+            zone: world.instance(&start.instance)?.zone.clone(),
+            started: world.now(),
             sequence: 0,
             step: 0,
             volume: None,

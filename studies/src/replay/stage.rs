@@ -15,8 +15,9 @@ use spotsweep_records::sweep;
 use spotsweep_records::trial::retry_rules;
 use spotsweep_simulation::cloud::retry_strategy;
 use spotsweep_simulation::harness::{Account, Harness, QUEUE};
+use spotsweep_simulation::kernel::{Kernel, Moment};
+use spotsweep_world::AttemptKey;
 use spotsweep_world::trace::{Change, Trace};
-use spotsweep_world::{AttemptKey, Effect};
 
 mod attempt;
 mod script;
@@ -39,20 +40,12 @@ const INSTANCE_VCPUS: u32 = 8;
 /// (fact 15).
 const DELIVERY: Duration = Duration::from_secs(1);
 
-/// Lambda's retries of an asynchronous invocation (fact 34).
-const RETRIES: [Duration; 2] = [Duration::from_secs(60), Duration::from_secs(120)];
+/// The most times of one run at which something is due: a bound that no run reaches.
+const MOST_TIMES: usize = 20_000_000;
 
-/// The period of the schedule in infra/control-plane.yaml.
-pub(super) const RECONCILE: Duration = Duration::from_secs(300);
-
-/// The most scheduled events of one run: a bound that no run reaches.
-const MOST_EVENTS: usize = 20_000_000;
-
-/// A scheduled event: what the run does at a later virtual time.
+/// What the run does at a later virtual time.
 #[derive(Debug, Clone)]
 pub(super) enum Scheduled {
-    /// Delivers an event to its function, for the first time or again.
-    Deliver { event: Value, tries: usize },
     /// Takes the step of an attempt with this number.
     Step(AttemptKey, u64),
     /// A runner finds the notice.
@@ -61,8 +54,6 @@ pub(super) enum Scheduled {
     Submit(u32),
     /// Opens or closes a zone.
     Turn(Change),
-    /// The schedule fires.
-    Tick,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -90,8 +81,7 @@ pub(super) struct Stage<'a> {
     pub(super) discarded: Vec<String>,
     pub(super) trace: &'a Trace,
     pub(super) started: Timestamp,
-    scheduled: BTreeMap<(Timestamp, u64), Scheduled>,
-    sequence: u64,
+    pub(super) kernel: Kernel<Scheduled>,
     /// The times without capacity in any zone.
     pub(super) outages: Vec<(Timestamp, Timestamp)>,
 }
@@ -126,8 +116,7 @@ impl<'a> Stage<'a> {
             discarded: Vec::new(),
             trace,
             started,
-            scheduled: BTreeMap::new(),
-            sequence: 0,
+            kernel: Kernel::default(),
             outages: outages(plan, trace, started),
         };
         stage.set_up(workspace_gib)?;
@@ -137,17 +126,21 @@ impl<'a> Stage<'a> {
     /// Runs until every trial is done and nothing causes costs any more, or until the record ends.
     pub(super) async fn run(mut self) -> Result<Outcome, String> {
         let end = self.started + self.trace.duration();
-        for _ in 0..MOST_EVENTS {
-            self.take_effects()?;
+        for _ in 0..MOST_TIMES {
+            while let Some(moment) = self.kernel.due(&self.harness) {
+                self.take_place(moment).await?;
+            }
+            self.discard()?;
+            self.ledger.note(&self.harness.cloud.world());
             if self.is_over() || self.harness.now >= end {
                 if let Some(answer) = self.harness.cloud.get("sweeps/replay.yaml.rejected.json") {
                     return Err(format!("the sweep file was rejected: {}", String::from_utf8_lossy(&answer)));
                 }
                 return Ok(self.outcome(end));
             }
-            self.go_on(end).await?;
+            self.advance(end);
         }
-        Err("more scheduled events than a run may have".into())
+        Err("more is due than in any run".into())
     }
 
     fn is_over(&self) -> bool {
@@ -161,27 +154,13 @@ impl<'a> Stage<'a> {
         done && settled() && idle()
     }
 
-    async fn go_on(&mut self, end: Timestamp) -> Result<(), String> {
-        let due = self.harness.cloud.world().next_due();
-        let first = self.scheduled.keys().next().map(|(at, _)| *at);
-        let next = due.into_iter().chain(first).chain([end]).min().unwrap_or(end).max(self.harness.now);
+    /// Advances the clock to the next time at which something is due, at most to the end of the record.
+    fn advance(&mut self, end: Timestamp) {
+        let next = self.kernel.next_due(&self.harness).map_or(end, |next| next.min(end)).max(self.harness.now);
         let objects = self.object_gib();
         let seconds = next.duration_since(self.harness.now).as_secs_f64();
         self.ledger.hold(&self.harness.cloud.world(), seconds, objects);
-        self.harness.now = next;
-        self.harness.cloud.world().advance(next);
-        self.take_effects()?;
-        while let Some(entry) = self.scheduled.first_entry().filter(|entry| entry.key().0 <= next) {
-            let scheduled = entry.remove();
-            self.take_place(scheduled).await?;
-            // An attempt that the event has killed must not take another step.
-            self.take_effects()?;
-        }
-        if !self.discarded.is_empty() {
-            self.discard()?;
-        }
-        self.ledger.note(&self.harness.cloud.world());
-        Ok(())
+        self.harness.advance(next);
     }
 
     /// Returns the GiB in S3: the dataset if the policy downloads it, and the newest checkpoint of each open trial.
@@ -195,24 +174,21 @@ impl<'a> Stage<'a> {
         }
     }
 
-    async fn take_place(&mut self, scheduled: Scheduled) -> Result<(), String> {
-        match scheduled {
-            Scheduled::Deliver { event, tries } => {
-                if self.invoke(&event).await?.is_none()
-                    && let Some(wait) = RETRIES.get(tries)
-                {
-                    self.at(*wait, Scheduled::Deliver { event, tries: tries + 1 });
+    async fn take_place(&mut self, moment: Moment<Scheduled>) -> Result<(), String> {
+        match moment {
+            Moment::Emitted(event) => self.emitted(&event)?,
+            Moment::Started(start) => self.start(&start)?,
+            Moment::Killed(key) | Moment::Stopped(key, _) => self.killed(&key),
+            Moment::Deliver(delivery) => {
+                if self.invoke(&delivery.event).await?.is_none() {
+                    // An event that Lambda gives up is lost here.
+                    let _ = self.kernel.retry(self.harness.now, delivery);
                 }
             }
-            Scheduled::Step(key, number) => self.step(&key, number).await?,
-            Scheduled::Warned(key) => self.warned(&key).await?,
-            Scheduled::Submit(trial) => self.submit(trial)?,
-            Scheduled::Turn(turn) => self.turn(&turn)?,
-            Scheduled::Tick => {
-                let tick = self.harness.reconcile();
-                self.at(Duration::ZERO, Scheduled::Deliver { event: tick, tries: 0 });
-                self.at(RECONCILE, Scheduled::Tick);
-            }
+            Moment::Own(Scheduled::Step(key, number)) => self.step(&key, number).await?,
+            Moment::Own(Scheduled::Warned(key)) => self.warned(&key).await?,
+            Moment::Own(Scheduled::Submit(trial)) => self.submit(trial)?,
+            Moment::Own(Scheduled::Turn(turn)) => self.turn(&turn)?,
         }
         for event in self.harness.announced() {
             self.send(&event);
@@ -229,18 +205,6 @@ impl<'a> Stage<'a> {
         }
         let notice = Duration::from_secs_f64(self.plan.parameters.notice_seconds);
         world.reclaim_zone(&turn.zone, Some(notice), now).map(|_| ()).map_err(|error| error.to_string())
-    }
-
-    fn take_effects(&mut self) -> Result<(), String> {
-        let effects = self.harness.cloud.world().take_effects();
-        for effect in effects {
-            match effect {
-                Effect::Emit(event) => self.emitted(&event)?,
-                Effect::Start(start) => self.start(&start)?,
-                Effect::Kill(key) | Effect::Stop { attempt: key, .. } => self.killed(&key),
-            }
-        }
-        Ok(())
     }
 
     fn emitted(&mut self, event: &Value) -> Result<(), String> {
@@ -264,7 +228,7 @@ impl<'a> Stage<'a> {
     }
 
     pub(super) fn send(&mut self, event: &Value) {
-        self.at(DELIVERY, Scheduled::Deliver { event: event.clone(), tries: 0 });
+        self.kernel.deliver(self.harness.now + DELIVERY, event.clone());
     }
 
     fn submit(&mut self, trial: u32) -> Result<(), String> {
@@ -309,7 +273,6 @@ impl<'a> Stage<'a> {
     }
 
     pub(super) fn at(&mut self, after: Duration, scheduled: Scheduled) {
-        self.sequence += 1;
-        self.scheduled.insert((self.harness.now + after, self.sequence), scheduled);
+        self.kernel.at(self.harness.now + after, scheduled);
     }
 }

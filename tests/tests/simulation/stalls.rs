@@ -31,7 +31,9 @@ fn two_stalls_are_interruptions_and_the_third_fails_the_trial() {
         let notified = simulation.log().iter().filter(|line| line.contains("is stalled since")).count();
         assert_eq!(notified, stalled, "people are notified of each");
         if status == JobStatus::Failed {
-            assert_eq!(why(trial), "stalled: no output, metric, checkpoint or GPU activity for 10 min");
+            // The runner looks every few seconds, so that it ends a stall somewhat after the limit.
+            let why = why(trial);
+            assert!(why.starts_with("stalled: no output, metric, checkpoint or GPU activity for 10 min"), "{why}");
         }
     }
 }

@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use spotsweep_simulation::harness::Account;
-use spotsweep_simulation::run::{BY_HAND, Chaos, RECONCILE, Simulation};
+use spotsweep_simulation::kernel::RECONCILE;
+use spotsweep_simulation::run::{BY_HAND, Chaos, Simulation};
 use spotsweep_world::Timings;
 use spotsweep_world::Trouble;
 

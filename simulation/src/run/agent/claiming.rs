@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use spotsweep_attempt::{Claimed, Claiming, Denied, INTERRUPTED, REFUSED, access};
-use spotsweep_protocol::claim::{Grant, Machine, Market, Request};
+use spotsweep_protocol::claim::{Grant, Machine, Request};
 use spotsweep_protocol::stall::StallRule;
 use spotsweep_world::Defect;
 
@@ -16,7 +16,7 @@ const WORKSPACE_LIMIT: Duration = Duration::from_secs(1800);
 
 impl Simulation {
     pub(super) fn claim(&mut self, agent: &mut Agent) -> Result<Next, String> {
-        let machine = if agent.is_blind { Machine::default() } else { self.place(agent) };
+        let machine = if agent.is_blind { Machine::default() } else { agent.container.place() };
         let defect = self.defect_seen(agent);
         let machine = Machine { defect: defect.clone(), task: self.task(agent), ..machine };
         let Some(reply) = self.ask(agent, Request::Claim(machine)) else { return self.asks_again(agent) };
@@ -34,7 +34,7 @@ impl Simulation {
 
     fn granted(&mut self, agent: &mut Agent, grant: Grant) -> Result<Next, String> {
         let (stalls, restores) = (grant.stalls, grant.restores);
-        self.watch.granted(&agent.trial, grant.suggested.as_ref());
+        self.watch.granted(&agent.container.trial, grant.suggested.as_ref());
         agent.gpus = grant.gpus.unwrap_or_default();
         agent.rungs = grant.rungs.map(|plan| plan.steps).unwrap_or_default();
         let volume = grant.workspace.ok_or("granted without its workspace")?.volume;
@@ -51,32 +51,19 @@ impl Simulation {
         match denied {
             Denied::Unavailable(_) if agent.is_blind && is_planted => self.fails(agent, (REFUSED, false)),
             Denied::Unfit(_) => {
-                self.watch.left_unfit(&agent.instance);
+                self.watch.left_unfit(&agent.container.instance);
                 self.fails(agent, (INTERRUPTED, false))
             }
             Denied::Unavailable(reason) => {
-                self.watch.sent_away(&agent.trial, &reason);
+                self.watch.sent_away(&agent.container.trial, &reason);
                 self.fails(agent, (INTERRUPTED, false))
             }
             Denied::TooLate(_) => self.fails(agent, (INTERRUPTED, true)),
             Denied::Refused(_) => self.fails(agent, (REFUSED, false)),
-            Denied::Unfitting(reply) => {
-                Err(format!("{}: the answer to attempt {} is {reply:?}", agent.trial, agent.attempt))
-            }
-        }
-    }
-
-    /// What the metadata service says of the instance.
-    fn place(&self, agent: &Agent) -> Machine {
-        let world = self.harness.cloud.world();
-        let instance = world.instance(&agent.instance);
-        Machine {
-            instance: Some(agent.instance.clone()),
-            zone: Some(agent.zone.clone()),
-            instance_type: instance.map(|instance| instance.instance_type.clone()),
-            market: instance.map(|instance| if instance.spot { Market::Spot } else { Market::OnDemand }),
-            defect: None,
-            task: None,
+            Denied::Unfitting(reply) => Err(format!(
+                "{}: the answer to attempt {} is {reply:?}",
+                agent.container.trial, agent.container.attempt
+            )),
         }
     }
 
@@ -84,7 +71,7 @@ impl Simulation {
     fn defect_seen(&self, agent: &Agent) -> Option<String> {
         let looks = self.harness.cloud.injected_bug() != Some(InjectedBug::SkipInstanceCheck);
         let world = self.harness.cloud.world();
-        let defect = world.instance(&agent.instance)?.defect?;
+        let defect = world.instance(&agent.container.instance)?.defect?;
         match defect {
             Defect::Visible => looks.then(|| "0 of 1 GPU answers".to_owned()),
             Defect::Hidden => None,
@@ -93,14 +80,14 @@ impl Simulation {
 
     /// Whether any command fails at once, because the instance has a defect.
     pub(super) fn fails_at_once(&self, agent: &Agent) -> bool {
-        self.harness.cloud.world().instance(&agent.instance).is_some_and(|instance| instance.defect.is_some())
+        self.harness.cloud.world().instance(&agent.container.instance).is_some_and(|instance| instance.defect.is_some())
     }
 
     /// With the bug injected: the trial's volume, even if it is not granted.
     fn taken_unasked(&self, agent: &Agent) -> Option<String> {
         let is_planted = self.harness.cloud.injected_bug() == Some(InjectedBug::MountUnasked);
         let (_, trials) = is_planted.then(|| self.harness.store.state())?;
-        let trial = trials.into_iter().find(|trial| trial.index == agent.trial.index)?;
+        let trial = trials.into_iter().find(|trial| trial.index == agent.container.trial.index)?;
         trial.workspace?.volume.id
     }
 }

@@ -77,7 +77,7 @@ impl Simulation {
                 Ok(answer) => Event::Answered(answer),
                 Err(pause) => return Ok(self.again_after(agent, action, pause)),
             },
-            other => return Err(format!("{}: {other:?} does not close", agent.trial)),
+            other => return Err(format!("{}: {other:?} does not close", agent.container.trial)),
         };
         // With a bug injected, the machine still gets the answer that its own action is done.
         let event = match &action {
@@ -120,10 +120,10 @@ impl Simulation {
         self.note(agent, |_| format!("fails: {rollback:?}"));
         let after = self.with_files(agent, &volume, |files| files.seen().clone())?;
         // A script that always fails makes a complete checkpoint look bad.
-        let fails = self.chaos.fails == Some(agent.trial.index) || self.fails_at_once(agent);
+        let fails = self.chaos.fails == Some(agent.container.trial.index) || self.fails_at_once(agent);
         match fails && rollback.is_some() {
-            true => self.watch.made_look_bad(&agent.trial),
-            false => self.watch.put_aside(&self.chaos.habits, &agent.trial, &before, &after),
+            true => self.watch.made_look_bad(&agent.container.trial),
+            false => self.watch.put_aside(&self.chaos.habits, &agent.container.trial, &before, &after),
         }
         let goes_back = rollback.is_some();
         (agent.left.sealer, agent.left.rollback) = (Some(sealer), rollback);
@@ -133,7 +133,7 @@ impl Simulation {
     fn upload(&mut self, agent: &mut Agent, has_succeeded: bool) -> Result<Event, String> {
         if let Some(volume) = agent.left.volume.clone().filter(|_| has_succeeded) {
             self.collect(agent, &volume)?;
-            self.watch.finished(&agent.trial, agent.left.step);
+            self.watch.finished(&agent.container.trial, agent.left.step);
         }
         Ok(Event::Collected { is_whole: true })
     }
@@ -154,7 +154,7 @@ impl Simulation {
         sealed.map_err(|error: std::io::Error| format!("not sealed: {error}"))?;
         self.note(agent, |_| format!("ends, cut off {is_cut_off}, {open:?} open, and seals {:?}", sealer.summary()));
         if has_time && is_left {
-            self.watch.sealed_at_end(&self.chaos.habits, &agent.trial, &left);
+            self.watch.sealed_at_end(&self.chaos.habits, &agent.container.trial, &left);
         }
         if !has_time {
             agent.left.sealed = None;
@@ -171,7 +171,7 @@ impl Simulation {
             // After the unmount, the seal would write into the empty folder below the mount point.
             Some(InjectedBug::SealAfterUnmount) => {
                 let left = self.with_files(agent, &volume, |files| files.seen().clone())?;
-                self.watch.sealed_at_end(&self.chaos.habits, &agent.trial, &left);
+                self.watch.sealed_at_end(&self.chaos.habits, &agent.container.trial, &left);
             }
             _in_order => {}
         }
@@ -186,8 +186,11 @@ impl Simulation {
         let files = self.harness.cloud.world().files_of_volume(&volume);
         let manifest = files.content(".spotsweep/seal.json").and_then(|text| serde_json::from_slice(text).ok());
         let manifest: Value = manifest.unwrap_or_default();
-        if manifest["attempt"] != agent.attempt || manifest["final"] != true {
-            let what = format!("{}: attempt {} leaves {volume} without its last seal", agent.trial, agent.attempt);
+        if manifest["attempt"] != agent.container.attempt || manifest["final"] != true {
+            let what = format!(
+                "{}: attempt {} leaves {volume} without its last seal",
+                agent.container.trial, agent.container.attempt
+            );
             self.watch.is_wrong(Seen::Unsealed, what);
         }
     }
@@ -201,7 +204,7 @@ impl Simulation {
         let reply = self.ask(agent, Request::Release { sequence, metrics, seal, rollback, stalled_seconds, rungs });
         let Some(reply) = reply else { return self.repeats(agent) };
         if matches!(reply, Reply::Stop { .. }) {
-            self.watch.has_stop(&agent.trial);
+            self.watch.has_stop(&agent.container.trial);
         }
         Ok(Answer::of(reply).ok())
     }
@@ -239,9 +242,9 @@ impl Simulation {
     /// The end of a trial got no answer, but may have taken effect. Other trials may have trained since.
     fn ends_unanswered(&mut self, agent: &Agent) {
         let (_, trials) = self.harness.store.state();
-        let is_taken = |trial: &Trial| trial.of() == agent.trial && trial.end.is_some();
+        let is_taken = |trial: &Trial| trial.of() == agent.container.trial && trial.end.is_some();
         if trials.iter().any(is_taken) {
-            self.watch.failed_for_good(&agent.trial, None);
+            self.watch.failed_for_good(&agent.container.trial, None);
         }
     }
 

@@ -94,16 +94,6 @@ fn misled(bug: Option<InjectedBug>, processes: &[Process]) -> Option<Vec<Id>> {
     is_planted.then(|| processes.iter().filter(is_wanted).map(|process| process.id).collect())
 }
 
-/// The time since which the training has stalled, if the runner ends it for that.
-fn stalled_since(run: &Run) -> Option<Timestamp> {
-    run.training.hangs_since().filter(|_| run.stalls.end_seconds.is_some())
-}
-
-/// How long a training may show no sign of progress.
-fn limit(run: &Run) -> Duration {
-    Duration::from_secs(run.stalls.end_seconds.unwrap_or(u32::MAX).into())
-}
-
 impl Simulation {
     pub(super) fn train(&mut self, agent: &mut Agent, mut run: Run) -> Result<Next, String> {
         let now = self.harness.now;
@@ -115,13 +105,13 @@ impl Simulation {
         if let Some(code) = run.training.ended() {
             return self.ended(agent, run, (code, true), &[]);
         }
-        if let Some(since) = stalled_since(&run).filter(|since| *since + limit(&run) <= now) {
-            return self.stalls(agent, run, since);
+        if let Some(next) = self.look(agent, &mut run)? {
+            return Ok(next);
         }
         let rungs = agent.reached(run.training.step);
         let has_new_rung = rungs.len() > run.reported;
         if self.seal_when_due(agent, &mut run)? || has_new_rung {
-            self.watch.trains(&agent.trial, agent.attempt);
+            self.watch.trains(&agent.container.trial, agent.container.attempt);
             run.reported = rungs.len();
             let (seal, step) = (run.sealer.summary(), run.training.step);
             let event = self.report(agent, (step, seal));
@@ -130,8 +120,8 @@ impl Simulation {
                 return self.on(agent, event);
             }
         }
-        let stalled = stalled_since(&run).map(|since| since + limit(&run));
-        let next = [run.training.next_at(), stalled].into_iter().flatten().fold(run.seal_at, Timestamp::min);
+        let look = run.progress.look_at(&run.training, now);
+        let next = [run.training.next_at(), look].into_iter().flatten().fold(run.seal_at, Timestamp::min);
         agent.doing = Doing::Training(Box::new(run));
         Ok(Next::At(next))
     }
@@ -143,7 +133,7 @@ impl Simulation {
         match self.ask(agent, Request::Report { sequence, metrics, seal, stalled_seconds: None, rungs })? {
             Reply::Refused { reason } => Some(Event::Fenced(reason)),
             Reply::Stop { why } => {
-                self.watch.has_stop(&agent.trial);
+                self.watch.has_stop(&agent.container.trial);
                 let trains_on = self.harness.cloud.injected_bug() == Some(InjectedBug::TrainOn);
                 (!trains_on).then_some(Event::StoppedEarly(why))
             }
@@ -161,22 +151,6 @@ impl Simulation {
         }
         run.seal_at = self.harness.now + SEAL_EVERY;
         self.seal(agent, run)
-    }
-
-    /// The training has stalled. The runner reports that first, and then ends the attempt.
-    fn stalls(&mut self, agent: &mut Agent, run: Run, since: Timestamp) -> Result<Next, String> {
-        let silent = Duration::try_from(self.harness.now.duration_since(since)).unwrap_or_default();
-        let (sequence, metrics) = (agent.next_sequence(), super::metrics(run.training.step));
-        let (seal, stalled_seconds) = (run.sealer.summary(), Some(silent.as_secs()));
-        let rungs = agent.reached(run.training.step);
-        let event = Event::Stalled { seconds: silent.as_secs(), is_last: run.stalls.is_last };
-        agent.doing = Doing::Training(Box::new(run));
-        let reply = self.ask(agent, Request::Report { sequence, metrics, seal, stalled_seconds, rungs });
-        // The next report gets the answer to this one and stops the training.
-        match reply.is_none().then(|| self.again(agent)).flatten() {
-            Some(pause) => Ok(Next::After(pause)),
-            None => self.on(agent, event),
-        }
     }
 
     /// The runner begins to stop the command.
@@ -241,7 +215,7 @@ impl Simulation {
         (code, is_by_itself): (i32, bool),
         open: &[PathBuf],
     ) -> Result<Next, String> {
-        let has_failed = self.chaos.fails == Some(agent.trial.index) && run.training.is_whole();
+        let has_failed = self.chaos.fails == Some(agent.container.trial.index) && run.training.is_whole();
         let code = if has_failed { code.max(1) } else { code };
         agent.left.step = run.training.step;
         "the training fails at its end".clone_into(&mut agent.left.error);
@@ -253,7 +227,7 @@ impl Simulation {
 
     fn has_saved(&mut self, agent: &Agent, training: &Training, stopping: &Stopping) {
         if let Some((step, _)) = stopping.saves.filter(|(step, _)| training.step < *step) {
-            self.watch.unsaved(&agent.trial, agent.attempt, (training.step, step));
+            self.watch.unsaved(&agent.container.trial, agent.container.attempt, (training.step, step));
         }
     }
 
@@ -261,12 +235,17 @@ impl Simulation {
     pub(in crate::run) fn killed(&mut self, agent: &mut Agent) {
         let now = self.harness.now;
         if agent.left.volume.is_some() && agent.ends_at.is_some_and(|ends_at| ends_at <= now) {
-            let what = format!("{}: attempt {} is killed at {:?}", agent.trial, agent.attempt, agent.doing.name());
+            let what = format!(
+                "{}: attempt {} is killed at {:?}",
+                agent.container.trial,
+                agent.container.attempt,
+                agent.doing.name()
+            );
             self.watch.is_wrong(Seen::Late, what);
         }
         let (Doing::Training(run) | Doing::Stopping(run, _)) = &mut agent.doing else { return };
         let mut world = self.harness.cloud.world();
-        if let Some(files) = world.files_at_the_end(&run.volume, &agent.instance) {
+        if let Some(files) = world.files_at_the_end(&run.volume, &agent.container.instance) {
             run.training.advance(files, now);
         }
     }

@@ -12,7 +12,7 @@ impl Simulation {
     /// The task whose GPUs the runner asks for, because on an instance with GPUs each container sees all device files.
     pub(super) fn task(&self, agent: &Agent) -> Option<Task> {
         let has_gpus = !self.gpus_of_instance(agent).is_empty();
-        has_gpus.then(|| Task { arn: agent.task.clone(), container: CONTAINER.to_owned() })
+        has_gpus.then(|| Task { arn: agent.container.task.clone(), container: CONTAINER.to_owned() })
     }
 
     /// The command starts and uses its GPUs until it ends.
@@ -20,11 +20,11 @@ impl Simulation {
         let takes_first = self.harness.cloud.injected_bug() == Some(InjectedBug::TakeFirstGpus);
         let first = || self.gpus_of_instance(agent).into_iter().take(agent.gpus.len()).collect();
         let gpus: Vec<String> = if takes_first { first() } else { agent.gpus.clone() };
-        self.watch.uses(&agent.trial, &gpus);
+        self.watch.uses(&agent.container.trial, &gpus);
     }
 
     fn gpus_of_instance(&self, agent: &Agent) -> Vec<String> {
         let world = self.harness.cloud.world();
-        world.instance(&agent.instance).map(|found| found.gpu_ids().into_iter().collect()).unwrap_or_default()
+        world.instance(&agent.container.instance).map(|found| found.gpu_ids().into_iter().collect()).unwrap_or_default()
     }
 }

@@ -23,7 +23,7 @@ impl Simulation {
         let left = self.notice_of(agent).map(|at| self.until(at));
         agent.is_noticed = left.is_some();
         if agent.is_noticed {
-            self.watch.began_under_notice(&agent.trial, &agent.instance);
+            self.watch.began_under_notice(&agent.container.trial, &agent.container.instance);
             if self.harness.cloud.injected_bug() == Some(InjectedBug::LeaveAtOnce) {
                 return Ok(Next::Exit(INTERRUPTED));
             }
@@ -36,7 +36,7 @@ impl Simulation {
     /// The time of the reclaim, if the metadata service announces one.
     fn notice_of(&self, agent: &Agent) -> Option<Timestamp> {
         let world = self.harness.cloud.world();
-        world.instance(&agent.instance).filter(|_| !agent.is_blind)?.interruption
+        world.instance(&agent.container.instance).filter(|_| !agent.is_blind)?.interruption
     }
 
     fn until(&self, at: Timestamp) -> Duration {
@@ -47,9 +47,10 @@ impl Simulation {
     fn warn(&mut self, agent: &mut Agent) {
         let reply = self.ask(agent, Request::Notice { kind: NoticeKind::Interruption });
         let (_, trials) = self.harness.store.state();
-        let has_claimed = |trial: &Trial| trial.of() == agent.trial && trial.claimed_by == Some(agent.attempt);
+        let has_claimed =
+            |trial: &Trial| trial.of() == agent.container.trial && trial.claimed_by == Some(agent.container.attempt);
         if matches!(reply, Some(Reply::Accepted {})) && trials.iter().any(has_claimed) {
-            self.watch.warned(&agent.trial, &agent.instance);
+            self.watch.warned(&agent.container.trial, &agent.container.instance);
         }
     }
 
@@ -58,7 +59,7 @@ impl Simulation {
     pub(in crate::run) fn notices_are_out(&mut self) {
         let world = self.harness.cloud.world();
         let is_warned =
-            |agent: &Agent| world.instance(&agent.instance).is_some_and(|found| found.interruption.is_some());
+            |agent: &Agent| world.instance(&agent.container.instance).is_some_and(|found| found.interruption.is_some());
         let warned: Vec<_> = self.agents.iter().filter(|(_, agent)| is_warned(agent)).collect();
         let now = self.harness.now;
         let looks = warned.into_iter().map(|(key, agent)| {
@@ -104,7 +105,7 @@ impl Simulation {
         // An ECS agent without a connection cannot stop a container.
         let Some(agent) = self.agents.get(key).cloned().filter(|agent| self.is_stoppable(agent)) else { return Ok(()) };
         if matches!(agent.doing, Doing::AwaitingEnd) {
-            self.watch.leaves_under_notice(&agent.trial, &agent.instance);
+            self.watch.leaves_under_notice(&agent.container.trial, &agent.container.instance);
         }
         self.at(grace, Scheduled::Kill(key.clone()));
         let ends_at = self.harness.now + grace;
@@ -113,7 +114,7 @@ impl Simulation {
 
     /// Whether an order from ECS reaches the container.
     pub(in crate::run) fn is_stoppable(&self, agent: &Agent) -> bool {
-        !matches!(agent.doing, Doing::Dead) && !self.is_cut_off(&agent.instance)
+        !matches!(agent.doing, Doing::Dead) && !self.is_cut_off(&agent.container.instance)
     }
 
     /// The runner learns that its end is at `at`.
@@ -124,7 +125,7 @@ impl Simulation {
         let is_second = matches!(agent.doing, Doing::Stopping(..));
         let is_ignored = is_second && self.harness.cloud.injected_bug() == Some(InjectedBug::IgnoreSecondStop);
         let next = if is_ignored { Next::After(Duration::ZERO) } else { self.on(&mut agent, event)? };
-        self.queue.retain(|_, entry| !matches!(entry, Scheduled::Step(of) if of == key));
+        self.kernel.cancel(|entry| matches!(entry, Scheduled::Step(of) if of == key));
         self.go_on_with(key, agent, next);
         Ok(())
     }

@@ -20,7 +20,7 @@ const HALF: Duration = Duration::from_secs(20);
 impl Simulation {
     /// Uploads the newest checkpoint of a successful trial to the bucket.
     pub(super) fn collect(&self, agent: &Agent, volume: &str) -> Result<(), String> {
-        let prefix = agent.trial.sweep.trial_prefix(agent.trial.index);
+        let prefix = agent.container.trial.sweep.trial_prefix(agent.container.trial.index);
         let cloud = &self.harness.cloud;
         let mut objects = Vec::new();
         let taken = self.with_files(agent, volume, |files| files.seen().clone())?;
@@ -61,7 +61,7 @@ impl Simulation {
                 agent.restored = Some(1);
                 return Ok(None);
             }
-            Restoration::Occupied => return Err(format!("{}: other checkpoints are there", agent.trial)),
+            Restoration::Occupied => return Err(format!("{}: other checkpoints are there", agent.container.trial)),
             Restoration::Into(aside) => aside,
         };
         let get = |name: &str| self.harness.cloud.get(&format!("{}{name}", from.prefix)).ok_or("nothing is collected");
@@ -81,13 +81,16 @@ impl Simulation {
             agent.doing = Doing::Claiming;
             return Ok(Some(Next::After(HALF)));
         }
-        let (index, habits) = (agent.trial.index, self.chaos.habits);
+        let (index, habits) = (agent.container.trial.index, self.chaos.habits);
         let start = self.with_files(agent, volume, |files| load::start(&habits, index, files.seen()))?;
         self.note(agent, |_| format!("restores {}: {start:?}", from.prefix));
         match start {
             Start::From(loaded) if loaded.is_intact => agent.restored = Some(loaded.step),
             start @ (Start::From(_) | Start::Fresh | Start::Fails(_)) => {
-                return Err(format!("{}: what is restored of {} is no start: {start:?}", agent.trial, from.prefix));
+                return Err(format!(
+                    "{}: what is restored of {} is no start: {start:?}",
+                    agent.container.trial, from.prefix
+                ));
             }
         }
         Ok(None)

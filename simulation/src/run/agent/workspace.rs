@@ -10,6 +10,7 @@ use spotsweep_seal::disk::Disk;
 use spotsweep_seal::{AtEnd, QUIET, Sealer};
 use spotsweep_world::ebs::{FileSystem, View};
 
+use super::stalling::Progress;
 use super::{Agent, Doing, Next, Run};
 use crate::injected_bug::InjectedBug;
 use crate::run::Habits;
@@ -37,8 +38,10 @@ impl Simulation {
         work: impl FnOnce(&mut FileSystem) -> T,
     ) -> Result<T, String> {
         let mut world = self.harness.cloud.world();
-        let files = world.file_system(volume, &agent.instance);
-        files.map(work).map_err(|error| format!("the workspace left under attempt {}: {error}", agent.attempt))
+        let files = world.file_system(volume, &agent.container.instance);
+        files
+            .map(work)
+            .map_err(|error| format!("the workspace left under attempt {}: {error}", agent.container.attempt))
     }
 
     /// The same as `with_files`, through the seal's view of the files.
@@ -56,7 +59,7 @@ impl Simulation {
     /// link.
     fn found(&self, agent: &Agent, granted: String) -> String {
         let world = self.harness.cloud.world();
-        let linked = world.behind_link(&agent.instance, &granted).map(str::to_owned);
+        let linked = world.behind_link(&agent.container.instance, &granted).map(str::to_owned);
         let follows = self.harness.cloud.injected_bug() == Some(InjectedBug::TrustLink);
         linked.filter(|_| follows).unwrap_or(granted)
     }
@@ -70,7 +73,7 @@ impl Simulation {
     ) -> Result<Next, String> {
         let volume = self.found(agent, granted);
         if let Some(found) = self.harness.cloud.world().volume(&volume) {
-            self.watch.takes(&agent.trial, found);
+            self.watch.takes(&agent.container.trial, found);
         }
         if let Some(from) = &restores
             && let Some(next) = self.restore(agent, &volume, from)?
@@ -78,7 +81,7 @@ impl Simulation {
             return Ok(next);
         }
         let before = self.with_files(agent, &volume, |files| files.seen().clone());
-        let attempt = agent.attempt;
+        let attempt = agent.container.attempt;
         let resumed =
             self.with_disk(agent, &volume, |disk| Sealer::resume(disk, Path::new(POINT), attempt, true, |_| ()));
         let (Ok(before), Ok(resumed)) = (before, resumed) else {
@@ -93,10 +96,10 @@ impl Simulation {
         self.harness.cloud.world().set_mounted(&volume, true);
         agent.left.volume = Some(volume.clone());
         let after = self.with_files(agent, &volume, |files| files.seen().clone())?;
-        let shown = |habits: &Habits| listing(habits, agent.trial.index, &before);
+        let shown = |habits: &Habits| listing(habits, agent.container.trial.index, &before);
         self.note(agent, |habits| format!("mounts {volume} with {}: {found:?}", shown(habits)));
-        self.watch.mounted(&agent.trial, &agent.job, attempt);
-        self.watch.put_aside(&self.chaos.habits, &agent.trial, &before, &after);
+        self.watch.mounted(&agent.container.trial, &agent.container.key.job, attempt);
+        self.watch.put_aside(&self.chaos.habits, &agent.container.trial, &before, &after);
         agent.doing = Doing::Mounting { volume, found, sealer: Box::new(sealer), stalls };
         Ok(Next::After(Duration::ZERO))
     }
@@ -104,7 +107,7 @@ impl Simulation {
     /// Reports what was found, and starts the command if the control plane accepts that.
     pub(super) fn mount(&mut self, agent: &mut Agent, volume: &str, found: Found) -> Result<Next, String> {
         let seconds = self.harness.now.duration_since(agent.started).as_secs_f64();
-        self.watch.verify(&agent.trial, volume);
+        self.watch.verify(&agent.container.trial, volume);
         match self.ask(agent, Request::Mounted { volume: volume.to_owned(), found, seconds }).map(mounted) {
             None => self.asks_again(agent),
             Some(Ok(())) => self.on(agent, Event::Prepared { has_workspace: true }),
@@ -118,7 +121,7 @@ impl Simulation {
         volume: String,
         (mut sealer, stalls): (Sealer, StallRule),
     ) -> Result<Next, String> {
-        let (index, habits, now) = (agent.trial.index, self.chaos.habits, self.harness.now);
+        let (index, habits, now) = (agent.container.trial.index, self.chaos.habits, self.harness.now);
         let seconds = now.duration_since(agent.started).as_secs_f64();
         self.use_gpus(agent);
         let begun = self.with_disk(agent, &volume, |disk| sealer.begin(disk))?;
@@ -129,23 +132,24 @@ impl Simulation {
         let start = self.with_files(agent, &volume, |files| load::start(&habits, index, files.seen()))?;
         self.note(agent, |_| format!("starts: {start:?}"));
         if let Some(step) = agent.restored.take() {
-            self.watch.at_least(&agent.trial, step);
+            self.watch.at_least(&agent.container.trial, step);
         }
         let step = match start {
             Start::Fresh => 0,
             Start::From(loaded) => {
-                self.watch.loaded(&agent.trial, loaded);
+                self.watch.loaded(&agent.container.trial, loaded);
                 loaded.step
             }
             Start::Fails(error) => return self.fails_to_start(agent, sealer, &error),
         };
-        self.watch.trains(&agent.trial, agent.attempt);
-        self.watch.resumed(&agent.trial, agent.attempt, &agent.zone, step, seconds);
+        self.watch.trains(&agent.container.trial, agent.container.attempt);
+        self.watch.resumed(&agent.container.trial, agent.container.attempt, &agent.container.zone, step, seconds);
         let mut training = Training::start(habits, index, step, self.epochs, self.epoch, now);
         if self.rng.occurs(self.chaos.hangs) {
             training.hang();
         }
-        let run = Run { volume, sealer, training, seal_at: now + SEAL_EVERY, stalls, reported: 0 };
+        let progress = Progress::new(stalls, now);
+        let run = Run { volume, sealer, training, seal_at: now + SEAL_EVERY, progress, reported: 0 };
         agent.doing = Doing::Training(Box::new(run));
         Ok(Next::After(Duration::ZERO))
     }
@@ -177,7 +181,7 @@ impl Simulation {
             self.note(agent, |_| format!("seals {:?}, {:?} open", run.sealer.summary(), run.training.open_files()));
             let views = |files: &mut FileSystem| (files.written().clone(), files.seen().clone());
             let (written, seen) = self.with_files(agent, &run.volume, views)?;
-            self.watch.sealed_running(&self.chaos.habits, &agent.trial, &written, &seen);
+            self.watch.sealed_running(&self.chaos.habits, &agent.container.trial, &written, &seen);
         }
         Ok(is_new)
     }
@@ -188,7 +192,7 @@ impl Simulation {
             Doing::Training(run) | Doing::Stopping(run, _) => self.harness.cloud.world().files_of_volume(&run.volume),
             _other => Default::default(),
         };
-        let shown = |habits: &Habits| listing(habits, agent.trial.index, files.written());
+        let shown = |habits: &Habits| listing(habits, agent.container.trial.index, files.written());
         self.note(agent, |habits| format!("is killed; written out: {}", shown(habits)));
     }
 }

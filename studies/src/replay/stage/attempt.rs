@@ -20,9 +20,7 @@ const QUIET: Duration = Duration::from_secs(2);
 
 impl Stage<'_> {
     pub(super) fn start(&mut self, start: &Start) -> Result<(), String> {
-        let now = self.harness.now;
-        let zone = self.harness.cloud.world().instance(&start.instance).map(|found| found.zone.clone());
-        let agent = Agent::new(start, zone.unwrap_or_default(), self.policy, now);
+        let agent = Agent::new(start, self.policy, &self.harness.cloud.world());
         let mut agent = agent.ok_or_else(|| format!("a container without its trial: {start:?}"))?;
         let downloads = matches!(agent.doing, Doing::Fetching(Fetch::Downloading { .. }));
         let wait = if downloads { self.download(&mut agent) } else { Duration::ZERO };

@@ -12,7 +12,7 @@ use spotsweep_world::trace::Change;
 use super::super::ledger::MIB_PER_GIB;
 use super::super::{Plan, Policy, Study};
 
-use super::{INSTANCE_TYPE, RECONCILE, Scheduled, Stage};
+use super::{INSTANCE_TYPE, Scheduled, Stage};
 
 impl Stage<'_> {
     pub(super) fn set_up(&mut self, workspace_gib: u32) -> Result<(), String> {
@@ -34,7 +34,7 @@ impl Stage<'_> {
                 let file = sweep_file(self.plan.trials, workspace_gib, &snapshot, self.study);
                 let dropped = self.harness.put("replay.yaml", &file);
                 self.send(&dropped);
-                self.at(RECONCILE, Scheduled::Tick);
+                self.kernel.start_schedule(self.harness.now);
             }
             Policy::SeedScript => {
                 let snapshot = self.dataset(workspace_gib);

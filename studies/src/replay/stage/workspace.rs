@@ -3,18 +3,17 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde_json::json;
-use spotsweep_protocol::claim::{ClaimRequest, Found, Machine, Market, NoticeKind, Outputs, Reply, Request, Seal};
+use spotsweep_protocol::claim::{Found, NoticeKind, Outputs, Reply, Request, Seal};
 use spotsweep_protocol::metric::{Metric, Source};
 use spotsweep_protocol::rungs::Reached;
-use spotsweep_protocol::secret::Secret;
 use spotsweep_protocol::stop::StopReason;
 use spotsweep_records::trial::INTERRUPTED_EXIT_CODE;
+use spotsweep_simulation::container::Container;
 
 use super::super::Policy;
 use super::super::agent::{Agent, Doing, Fetch, Next};
 use super::super::ledger::MIB_PER_GIB;
-use super::{INSTANCE_TYPE, Stage};
+use super::Stage;
 
 /// The pause of a runner after a call that failed.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -28,9 +27,7 @@ const CHECKPOINTS: &str = "checkpoints/";
 impl Stage<'_> {
     /// Claims the trial until it is granted.
     pub(super) async fn claim(&mut self, agent: &mut Agent) -> Result<Next, String> {
-        let (instance, zone) = (Some(agent.instance.clone()), Some(agent.zone.clone()));
-        let (instance_type, market) = (Some(INSTANCE_TYPE.to_owned()), Some(Market::Spot));
-        let machine = Machine { instance, zone, instance_type, market, defect: None, task: None };
+        let machine = container(agent)?.place();
         Ok(match self.ask(agent, Request::Claim(machine)).await? {
             None => Next::After(PAUSE),
             Some(Reply::Waiting { retry_after_ms, .. }) => Next::After(Duration::from_millis(retry_after_ms.max(1))),
@@ -49,7 +46,7 @@ impl Stage<'_> {
             }
             Some(Reply::Refused { reason: StopReason::StoppedEarly { .. } }) => Next::Exit(REFUSED),
             Some(reply @ (Reply::Refused { .. } | Reply::Access(_) | Reply::Accepted {} | Reply::Stop { .. })) => {
-                return Err(format!("trial {}: attempt {} got the reply {reply:?}", agent.trial, agent.attempt));
+                return Err(format!("trial {}: {:?} got the reply {reply:?}", agent.trial, agent.key));
             }
         })
     }
@@ -172,12 +169,10 @@ impl Stage<'_> {
     }
 
     async fn ask(&mut self, agent: &Agent, request: Request) -> Result<Option<Reply>, String> {
-        let sweep = agent.sweep.as_ref().ok_or("a claim without a sweep")?.to_string();
-        let (index, job, attempt) = (agent.trial, agent.key.job.clone(), agent.attempt);
-        let (token, secret) = (agent.token.clone(), Some(Secret::of([0; 16])));
+        let request = container(agent)?.request(request);
         // The call counts the runner's Invoke.
         self.ledger.called(1);
-        Ok(self.invoke(&json!(ClaimRequest { sweep, index, job, attempt, token, secret, request })).await?.flatten())
+        Ok(self.invoke(&request).await?.flatten())
     }
 }
 
@@ -186,6 +181,10 @@ impl Agent {
         self.sequence += 1;
         self.sequence
     }
+}
+
+fn container(agent: &Agent) -> Result<&Container, String> {
+    agent.container.as_ref().ok_or_else(|| "a claim without a sweep".to_owned())
 }
 
 fn path(progress_seconds: f64) -> String {

@@ -11,26 +11,39 @@ const TICKS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_
 
 /// What one look has found, without the GPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Signs {
+pub struct Signs {
     /// Bytes of output and of the metrics file so far.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     /// Absent if the folders could not be read.
-    pub(crate) files: Option<Files>,
+    pub files: Option<Files>,
 }
 
 /// The files below the folders of checkpoints and outputs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Files {
-    pub(crate) count: u64,
+pub struct Files {
+    /// Their number.
+    pub count: u64,
     /// The size of all files together.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     /// When the newest file was modified, in nanoseconds since 1970.
-    pub(crate) newest_ns: i64,
+    pub newest_ns: i64,
+}
+
+impl Files {
+    /// Adds files with their sizes in bytes and their times of modification in nanoseconds since 1970.
+    #[must_use]
+    pub fn with(self, files: impl IntoIterator<Item = (u64, i64)>) -> Self {
+        files.into_iter().fold(self, |sum, (bytes, modified_ns)| Self {
+            count: sum.count + 1,
+            bytes: sum.bytes.saturating_add(bytes),
+            newest_ns: sum.newest_ns.max(modified_ns),
+        })
+    }
 }
 
 /// Whether the GPUs of a training compute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Gpu {
+pub enum Gpu {
     /// The training has no GPU.
     Absent,
     /// The training has a GPU, but its utilization is not known.
@@ -43,7 +56,7 @@ pub(crate) enum Gpu {
 
 /// What has to be done after a look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step {
+pub enum Step {
     /// There is nothing to do.
     Nothing,
     /// The training is stalled: people have to be notified.
@@ -55,8 +68,8 @@ pub(crate) enum Step {
 }
 
 /// The state of the looks at one training so far.
-#[derive(Debug)]
-pub(crate) struct Stall {
+#[derive(Debug, Clone)]
+pub struct Stall {
     warn: Duration,
     end: Option<Duration>,
     signs: Signs,
@@ -71,7 +84,7 @@ pub(crate) struct Stall {
 impl Stall {
     /// Starts with a first look; `None` if the rule asks for nothing. `now` counts from any moment, by a monotonic
     /// clock.
-    pub(crate) fn new(rule: StallRule, signs: Signs, now: Duration) -> Option<Self> {
+    pub fn new(rule: StallRule, signs: Signs, now: Duration) -> Option<Self> {
         let limit = |seconds: Option<u32>| seconds.map(|seconds| Duration::from_secs(seconds.into()));
         let end = limit(rule.end_seconds);
         let warn = limit(rule.warn_seconds).or(end)?;
@@ -80,25 +93,25 @@ impl Stall {
     }
 
     /// The time until the next look.
-    pub(crate) fn tick(&self) -> Duration {
+    pub fn tick(&self) -> Duration {
         let first = self.end.map_or(self.warn, |end| end.min(self.warn));
         (first / LOOKS).clamp(TICKS.0, TICKS.1)
     }
 
     /// The time without a sign of progress so far.
-    pub(crate) fn silent(&self) -> Duration {
+    pub fn silent(&self) -> Duration {
         self.silent
     }
 
     /// Whether there is a sign since the last look. If there is none, the GPUs have to be looked at.
-    pub(crate) fn is_sign(&self, signs: Signs) -> bool {
+    pub fn is_sign(&self, signs: Signs) -> bool {
         let is_written = signs.files.zip(self.signs.files).is_some_and(|(now, before)| now != before);
         signs.bytes != self.signs.bytes || is_written
     }
 
     /// Adds a look. Each counts for two ticks at most: if the machine or this program was paused meanwhile, the
     /// training could not show any sign.
-    pub(crate) fn look(&mut self, now: Duration, signs: Signs, gpu: Gpu) -> Step {
+    pub fn look(&mut self, now: Duration, signs: Signs, gpu: Gpu) -> Step {
         let time = now.saturating_sub(self.looked_at).min(self.tick() * 2);
         self.looked_at = now;
         let is_sign = self.is_sign(signs) || gpu == Gpu::Busy;
