@@ -24,16 +24,22 @@ pub(crate) struct Pointers<'a> {
     pub(crate) groups: &'a Groups,
     /// Files that are unchanged since their seal.
     pub(crate) sealed: &'a Kept,
+    /// The names of checkpoints that were incomplete. A pointer among them is its kept version now.
+    pub(crate) torn: &'a [String],
     /// Quarantine folder for a pointer that names nothing.
     pub(crate) aside: &'a Path,
 }
 
 impl Pointers<'_> {
     /// Repairs each pointer to a checkpoint that is gone: it then names the one that its sealed version names, or else
-    /// the `newest`. Returns the replaced pointers with their earlier content.
+    /// the `newest`. A pointer to the latest checkpoint names the newest one if that is sealed. Returns the replaced
+    /// pointers with their earlier content.
     pub(crate) fn repair(&self, newest: &str) -> io::Result<Vec<Replaced>> {
         let mut replaced = Vec::new();
         let files = self.disk.files(self.checkpoints)?;
+        let is_sealed = |path: &str| self.sealed.contains_key(path) || self.kept.contains_key(path);
+        let members = self.groups.named(newest).map(|group| &group.members);
+        let is_sealed = members.map_or_else(|| is_sealed(newest), |members| members.iter().all(|path| is_sealed(path)));
         // A pointer to a checkpoint of several files names the first.
         let newest = self.groups.named(newest).and_then(|group| group.places().first().copied()).unwrap_or(newest);
         let present: BTreeSet<&str> = files.keys().map(|path| file_name(self.groups.place(path))).collect();
@@ -50,7 +56,7 @@ impl Pointers<'_> {
                 continue;
             }
             if let Some(text) = small_text(self.disk, &self.checkpoints.join(path), stamp.bytes) {
-                replaced.extend(self.repair_text(path, &text, newest, &present, &is_gone)?);
+                replaced.extend(self.repair_text((path, &text), (newest, is_sealed), &present, &is_gone)?);
             }
         }
         Ok(replaced)
@@ -58,23 +64,26 @@ impl Pointers<'_> {
 
     fn repair_text(
         &self,
-        path: &str,
-        now: &str,
-        newest: &str,
+        (path, now): (&str, &str),
+        (newest, is_sealed): (&str, bool),
         present: &BTreeSet<&str>,
         is_gone: &dyn Fn(&str) -> bool,
     ) -> io::Result<Option<Replaced>> {
         let was = || Some(Replaced::Text(path.to_owned(), now.to_owned()));
         let file = self.checkpoints.join(path);
-        let names_present = |text: &str| names_one(text, &|word| present.contains(word));
-        if names_present(now) {
+        let is_present = |word: &str| present.contains(word);
+        if names_one(now, &is_present) && !self.torn.iter().any(|name| name == path) {
             return Ok(None);
         }
         let sealed = self.kept.get(path).and_then(|_| text(self.disk, &kept_path(self.own, path))).unwrap_or_default();
-        if let Some(kept) = self.kept.get(path).filter(|_| names_present(&sealed))
-            && restore(self.disk, &kept_path(self.own, path), &file, kept)?
-        {
-            return Ok(was());
+        if let Some((kept, name)) = self.kept.get(path).zip(named(&sealed, &is_present)) {
+            // A script replaces the pointer when the checkpoint is complete, and was interrupted between the two.
+            if is_sealed && is_latest_name(path) && shape(name) == shape(file_name(newest)) {
+                return replace(self.disk, &file, &sealed.replace(name, file_name(newest))).map(|()| was());
+            }
+            if restore(self.disk, &kept_path(self.own, path), &file, kept)? {
+                return Ok(was());
+            }
         }
         let gone = |text: &str| named(text, is_gone).map(str::to_owned);
         // The end of the text was not written out.

@@ -132,7 +132,8 @@ impl Workspace<'_> {
             newest = newest.filter(|_| back.is_older).or(Some(back.name));
         }
         if let Some(newest) = newest.as_ref().filter(|_| is_sealed) {
-            Pointers { disk, checkpoints, own, kept: &kept, groups, sealed: &judged.sealed, aside }.repair(newest)?;
+            Pointers { disk, checkpoints, own, kept: &kept, groups, sealed: &judged.sealed, torn: &judged.torn, aside }
+                .repair(newest)?;
         }
         Ok((newest.or(of_text.map(|(_, name)| name)), counters))
     }

@@ -222,7 +222,7 @@ impl Sealer {
         if let Some(to) = &to {
             let (checkpoints, own, sealed) = (&*self.checkpoints, &*self.own, &self.record.files);
             let (kept, aside) = (&self.record.kept, &aside);
-            failed.replaced = Pointers { disk, checkpoints, own, kept, groups, sealed, aside }.repair(to)?;
+            failed.replaced = Pointers { disk, checkpoints, own, kept, groups, sealed, torn: &[], aside }.repair(to)?;
         }
         Ok(to)
     }

@@ -259,6 +259,32 @@ fn a_pointer_that_is_given_up_does_not_replace_the_one_that_is_kept() {
     }
 }
 
+/// The pointer is being written at the seal of the checkpoint that it is to name, and only its version before is kept.
+#[test]
+fn a_pointer_to_what_is_lost_names_the_newest_sealed_checkpoint() {
+    for lost in ["step-000030.pt", "step-000", ""] {
+        let mut bench = Bench::new(true);
+        let (mut sealer, _) = bench.resume();
+        bench.write("step-000010.pt", &zip_of(b"1"));
+        for pointer in ["latest", "best_checkpoint"] {
+            bench.write(pointer, b"step-000010.pt");
+        }
+        assert!(sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap());
+        bench.write("step-000020.pt", &zip_of(b"2"));
+        bench.write("latest", b"step-000020.pt");
+        let open = BTreeSet::from([bench.at("latest")]);
+        assert!(sealer.seal_resting(&bench.disk(), QUIET, NOW, &|| open.clone()).unwrap());
+        bench.write("step-000030.pt", &zip_of(b"3")[..50]);
+        bench.write("latest", lost.as_bytes());
+        bench.write("best_checkpoint", lost.as_bytes());
+        let (_, found) = bench.resume();
+        assert_eq!(found.newest.as_deref(), Some("step-000020.pt"));
+        assert_eq!(fs::read(bench.at("latest")).unwrap(), b"step-000020.pt", "{lost:?}");
+        let best = fs::read(bench.at("best_checkpoint")).unwrap();
+        assert_eq!(best, b"step-000010.pt", "{lost:?}: the best one may be older");
+    }
+}
+
 /// The handler begins a checkpoint, and then writes another one instead.
 #[test]
 fn an_empty_checkpoint_that_was_sealed_is_torn_where_others_of_its_kind_have_content() {
