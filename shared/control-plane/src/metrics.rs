@@ -135,7 +135,7 @@ fn of_sweep(before: Option<&Sweep>, after: &Sweep) -> Vec<(Name, f64)> {
 
 /// Returns the seconds between an interrupted attempt and the next one; 0 until both times are known.
 fn lost_after(trial: &Trial, number: u32) -> f64 {
-    let stopped_at = trial.attempts.get(&number).filter(|attempt| attempt.was_interrupted());
+    let stopped_at = trial.attempts.get(&number).filter(|_| trial.was_interrupted(number));
     let stopped_at = stopped_at.and_then(|attempt| attempt.stopped_at);
     let started_at = trial.attempts.get(&(number + 1)).and_then(|attempt| attempt.started_at);
     match (stopped_at, started_at) {

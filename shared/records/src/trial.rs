@@ -360,7 +360,8 @@ impl Trial {
     pub fn is_worn_out(&self) -> bool {
         let is_last = self.ended == self.round.saturating_add(1).saturating_mul(JOB_ATTEMPTS);
         let last = self.attempts.get(&self.ended);
-        let was_interrupted = last.is_some_and(|last| last.is_lost() || (is_last && last.was_interrupted()));
+        let was_interrupted = last.is_some_and(|last| last.is_lost() || (is_last && last.was_interrupted()))
+            || self.was_killed_under_notice(self.ended);
         let is_false_start = (1..MAX_FALSE_STARTS).contains(&self.false_starts());
         self.status == JobStatus::Failed && (was_interrupted || is_false_start)
     }

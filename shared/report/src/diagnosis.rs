@@ -242,9 +242,8 @@ fn never_started(trial: &Trial) -> Option<(String, &'static str)> {
 /// Returns the cause if the last attempt was interrupted. A trial fails with an interruption only when no attempt is
 /// left.
 fn worn_out(trial: &Trial) -> Option<(String, &'static str)> {
-    let last = trial.attempts.get(&trial.ended)?;
     let tried = trial.tried();
-    last.was_interrupted().then(|| {
+    trial.was_interrupted(trial.ended).then(|| {
         let cause = format!("interrupted {}, as often as `attempts` allows", counted(tried, "time"));
         (cause, "raise `attempts`, or give the queue more instance types and zones")
     })

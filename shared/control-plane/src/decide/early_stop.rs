@@ -57,7 +57,7 @@ pub(super) fn compare(view: &View, plan: &Plan, trial: &mut Trial, is_interrupte
 /// early, and compares the others.
 pub(super) fn followup(plan: &Plan, trial: &Trial, seen: &Observation) -> Option<Followup> {
     let waits = !trial.is_over() && !trial.resubmitting && seen.status < JobStatus::Starting;
-    let was_interrupted = trial.attempts.get(&trial.ended).is_some_and(|last| last.was_interrupted());
+    let was_interrupted = trial.was_interrupted(trial.ended);
     let is_compared = plan.comparison().is_some() && (trial.stopped.is_some() || !trial.rungs.is_empty());
     (waits && was_interrupted && is_compared).then(|| Followup::Interrupted(trial.of()))
 }

@@ -1,6 +1,9 @@
 //! The interrupted attempts of a trial.
 
-use super::{Attempt, INTERRUPTED_EXIT_CODE, Reason, Trial};
+use super::{Attempt, INTERRUPTED_EXIT_CODE, Leaving, Reason, Trial};
+
+/// The exit code of a container that SIGKILL has ended.
+const KILLED_EXIT_CODE: i32 = 137;
 
 impl Trial {
     /// Returns the interrupted attempts with their numbers. The last attempt is left out if spotsweep ended the trial
@@ -9,7 +12,23 @@ impl Trial {
         let is_stopped = self.is_over() && self.reason.as_ref().is_some_and(|reason| reason.stopped().is_some());
         let last = self.attempts.keys().next_back().filter(|_| is_stopped).copied();
         let attempts = self.attempts.iter().map(|(number, attempt)| (*number, attempt));
-        attempts.filter(move |(number, attempt)| Some(*number) != last && attempt.was_interrupted())
+        attempts.filter(move |(number, _)| Some(*number) != last && self.was_interrupted(*number))
+    }
+
+    /// Whether an attempt was interrupted.
+    pub fn was_interrupted(&self, number: u32) -> bool {
+        self.attempts.get(&number).is_some_and(Attempt::was_interrupted) || self.was_killed_under_notice(number)
+    }
+
+    /// Whether SIGKILL ended the container of an attempt whose instance EC2 takes. The ECS agent sends it after the
+    /// grace of a task that it stops (<https://docs.aws.amazon.com/AmazonECS/latest/APIReference/API_ContainerDefinition.html>,
+    /// `stopTimeout`), so it does not show that the training failed.
+    pub(super) fn was_killed_under_notice(&self, number: u32) -> bool {
+        let Some(attempt) = self.attempts.get(&number) else { return false };
+        let workspace = self.workspace.as_ref();
+        let is_noticed =
+            || attempt.leaving == Some(Leaving::Noticed) || workspace.is_some_and(|found| found.was_noticed(number));
+        attempt.exit_code == Some(KILLED_EXIT_CODE) && !attempt.has_timed_out() && is_noticed()
     }
 
     /// Returns why an attempt was interrupted, for people. Where the runner ended the container, Batch's reason says
@@ -51,6 +70,17 @@ mod tests {
         assert_eq!(numbers(&trial(JobStatus::Failed, Some("spotsweep: budget reached: 5 USD"))), [1]);
         assert_eq!(numbers(&trial(JobStatus::Failed, Some("Essential container in task exited"))), [1, 2]);
         assert_eq!(numbers(&trial(JobStatus::Runnable, None)), [1, 2]);
+    }
+
+    #[test]
+    fn a_kill_is_an_interruption_only_under_a_notice() {
+        let mut trial = trial(JobStatus::Failed, Some("Essential container in task exited"));
+        trial.attempt(2).exit_code = Some(KILLED_EXIT_CODE);
+        assert!(!trial.was_interrupted(2) && !trial.is_worn_out(), "it may have run out of memory");
+        trial.attempt(2).leaving = Some(Leaving::Noticed);
+        assert!(trial.was_interrupted(2) && trial.is_worn_out());
+        trial.attempt(2).reason = Some("Job attempt duration exceeded timeout".into());
+        assert!(!trial.was_interrupted(2) && !trial.is_worn_out());
     }
 
     #[test]
