@@ -7,7 +7,7 @@ use spotsweep_control_plane::settings::{LONGEST_BACKOFF, RECHECK};
 use spotsweep_protocol::silence::SILENT_AFTER;
 use spotsweep_protocol::stop::StopReason;
 use spotsweep_records::sweep::Sweep;
-use spotsweep_records::trial::{Attempt, JobStatus, Reason, Standing, Trial};
+use spotsweep_records::trial::{Attempt, JobStatus, MAX_FALSE_STARTS, Reason, Standing, Trial};
 use spotsweep_world::ebs::VolumeState;
 use spotsweep_world::{Instance, InstanceState, World};
 
@@ -341,7 +341,9 @@ fn all_succeeded(run: &Simulation) -> Result<(), String> {
     let is_early = |trial: &Trial| trial.standing() == Standing::Stopped;
     let may_end = |trial: &Trial| {
         let is_denied = is_refused(run, trial) || is_used_up(run, &sweeps, trial);
-        is_denied || has_failed(trial) || has_no_other(trial) || has_hung(trial) || is_early(trial)
+        // EC2 took each of the instances before the container ran, or it was unfit.
+        let never_starts = trial.false_starts() >= MAX_FALSE_STARTS;
+        is_denied || has_failed(trial) || has_no_other(trial) || has_hung(trial) || is_early(trial) || never_starts
     };
     let is_open = |trial: &&Trial| trial.status != JobStatus::Succeeded && !may_end(trial);
     match trials.iter().filter(|_| !is_stopped).find(is_open) {

@@ -65,6 +65,12 @@ fn observe(view: &View, job: &TrialJob, polled: bool, context: Context<'_>) -> D
         resubmission::enter(&mut trial);
         again = resubmission::submit(sweep, &trial, context);
     }
+    if trial.status == JobStatus::Failed
+        && let Some(reason) = never_starts(&trial)
+    {
+        // Batch has ended the job by itself, and its reason is that of the last container.
+        trial.fail(reason);
+    }
     let calls = workspace::apply(&mut trial, plan, &Fact::Due, context);
     let locate = locate(&trial, plan, seen);
     let given_up = give_up(&trial).filter(|_| !polled);
@@ -101,13 +107,15 @@ fn observe(view: &View, job: &TrialJob, polled: bool, context: Context<'_>) -> D
 /// Terminates a job whose container does not start repeatedly, because Batch would make up to ten attempts. If the call
 /// fails, Batch's event about the next attempt leads to it again.
 fn give_up(trial: &Trial) -> Option<Command> {
+    let reason = never_starts(trial).filter(|_| !trial.is_over() && !trial.resubmitting)?;
+    Some(Command::TerminateJobs { sweep: trial.sweep.clone(), jobs: vec![trial.job.to_string()], reason })
+}
+
+/// The reason to give up a trial that has made as many false starts in a row as it may.
+fn never_starts(trial: &Trial) -> Option<StopReason> {
     let starts = trial.false_starts();
-    let is_due = starts >= MAX_FALSE_STARTS && !trial.is_over() && !trial.resubmitting;
-    is_due.then(|| Command::TerminateJobs {
-        sweep: trial.sweep.clone(),
-        jobs: vec![trial.job.to_string()],
-        reason: StopReason::NeverStarts { starts: u32::try_from(starts).unwrap_or(u32::MAX) },
-    })
+    let is_due = starts >= MAX_FALSE_STARTS && trial.reason.as_ref().is_none_or(|reason| reason.stopped().is_none());
+    is_due.then(|| StopReason::NeverStarts { starts: u32::try_from(starts).unwrap_or(u32::MAX) })
 }
 
 /// Returns the job that a trial has in a round, if it is known.
