@@ -11,12 +11,11 @@ use spotsweep_control_plane::handle::{HandleError, Report, handle};
 use spotsweep_control_plane::settings::{LEASE, POLL, RECHECK, Settings};
 use spotsweep_records::sweep::pages::PAGE_TRIALS;
 use spotsweep_sweep_file::Defaults;
-use spotsweep_world::{AttemptKey, Settings as WorldSettings, Start, Timings, World};
+use spotsweep_world::{Settings as WorldSettings, Timings, World};
 
 use crate::calls::Calls;
 use crate::cloud::Cloud;
 use crate::injected_bug::InjectedBug;
-use crate::kernel::{Kernel, Moment};
 use crate::memory::MemoryStore;
 use crate::nouns;
 use crate::permissions::{CONTROL_PLANE, Permissions};
@@ -182,36 +181,6 @@ impl Harness {
     pub fn advance(&mut self, now: Timestamp) {
         self.now = now;
         self.cloud.world().advance(now);
-    }
-
-    /// Runs Batch until no work is left, and returns the emitted events. `run` gives each attempt's duration in seconds
-    /// and its exit code. A negative exit code stands for a reclaim of the instance.
-    pub fn run_jobs(&mut self, run: impl Fn(&AttemptKey) -> (u64, i32)) -> Vec<Value> {
-        let (mut kernel, mut emitted) = (Kernel::default(), Vec::new());
-        loop {
-            while let Some(moment) = kernel.due(self) {
-                match moment {
-                    Moment::Emitted(event) => emitted.push(event),
-                    Moment::Started(start) => {
-                        let (seconds, exit_code) = run(&start.attempt);
-                        kernel.at(self.now + Duration::from_secs(seconds), (start, exit_code));
-                    }
-                    Moment::Killed(attempt) | Moment::Stopped(attempt, _) => {
-                        kernel.cancel(|(start, _): &(Start, i32)| start.attempt == attempt);
-                    }
-                    // The instance may already be gone by another attempt's reclaim. This is no error.
-                    Moment::Own((start, exit_code)) if exit_code < 0 => {
-                        let _ = self.cloud.world().reclaim(&start.instance, None, self.now);
-                    }
-                    Moment::Own((start, exit_code)) => {
-                        self.cloud.world().job_exited(&start.attempt, exit_code, self.now);
-                    }
-                    Moment::Deliver(delivery) => unreachable!("nothing is delivered here: {delivery:?}"),
-                }
-            }
-            let Some(next) = kernel.next_due(self) else { return emitted };
-            self.advance(next);
-        }
     }
 
     /// Our own events since the last call that match the rule of a function.

@@ -14,6 +14,7 @@ pub mod memory;
 pub mod nouns;
 pub mod permissions;
 pub mod run;
+mod run_jobs;
 pub mod scenario;
 pub mod shrink;
 mod standing;
