@@ -91,7 +91,7 @@ async fn named_or_local(named: Option<String>, wanted: Wanted, how: &str) -> Res
 /// Prints which local stack is used if nothing names it, because another person may have started it.
 #[cfg(feature = "local")]
 pub(crate) fn note_found(stack: &str) {
-    if spotsweep_local_stack::checkout::Checkout::named().is_none() {
+    if spotsweep_local_stack::installation::Installation::named().is_none() {
         crate::out::note(format_args!("using the local stack that runs here: {stack}"));
     }
 }
@@ -99,10 +99,10 @@ pub(crate) fn note_found(stack: &str) {
 /// Keeps a demo's stack until the file is closed, but only for some seconds, so that a view shows its end.
 #[cfg(feature = "local")]
 pub(crate) fn view_of_demo() -> Option<std::fs::File> {
-    use spotsweep_local_stack::checkout::Checkout;
+    use spotsweep_local_stack::installation::Installation;
     use spotsweep_local_stack::state::Desk;
 
-    let desk = Desk::of_demo(&Checkout::locate().ok()?.local());
+    let desk = Desk::of_demo(&Installation::locate().ok()?.local());
     desk.running().ok().flatten()?;
     desk.view()
 }
@@ -110,14 +110,14 @@ pub(crate) fn view_of_demo() -> Option<std::fs::File> {
 /// State of the local stack, or of a running demo.
 #[cfg(feature = "local")]
 fn local(wanted: Wanted) -> Result<Option<Target>, Failure> {
-    use spotsweep_local_stack::checkout::Checkout;
     use spotsweep_local_stack::deploy::STACK;
+    use spotsweep_local_stack::installation::Installation;
     use spotsweep_local_stack::sdk;
     use spotsweep_local_stack::state::Desk;
 
-    // An installed binary without its source tree has no local stack, and needs none.
-    let Ok(checkout) = Checkout::locate() else { return Ok(None) };
-    Ok(Desk::running_under(&checkout.local())?.map(|state| {
+    // A command without its source tree, and not of a wheel, has no local stack.
+    let Ok(installation) = Installation::locate() else { return Ok(None) };
+    Ok(Desk::running_under(&installation.local())?.map(|state| {
         let (config, batch) = (sdk::local(&state.endpoint), sdk::local(&state.emulator));
         let name = match wanted {
             Wanted::Bucket => state.bucket,

@@ -1,14 +1,14 @@
 //! Builds the functions, the runner and the program that makes containers, in the profile of the running command.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::{fs, io};
 
 use tokio::process::Command;
 
-use crate::checkout::Checkout;
 use crate::group::Group;
+use crate::installation::{Installation, Programs};
 use spotsweep_protocol::failure::{Context, Failure};
 
 /// Runs `cargo build` for the functions and the other programs, and returns the folder with the binaries. Cargo's own
@@ -18,21 +18,23 @@ use spotsweep_protocol::failure::{Context, Failure};
 /// shared dependencies by the packages, so another selection would compile them a second time.
 ///
 /// If `SPOTSWEEP_BUILT` is set, nothing is built: `tests/run` has built everything before it starts its tests, and each
-/// test's cargo would wait for the others.
-pub(crate) async fn build(checkout: &Checkout) -> Result<PathBuf, Failure> {
-    if std::env::var_os("SPOTSWEEP_BUILT").is_some() {
-        return Ok(checkout.binaries.clone());
-    }
+/// test's cargo would wait for the others. Nothing is built of an installed command either.
+pub(crate) async fn build(installation: &Installation) -> Result<PathBuf, Failure> {
+    let (target, folder) = match &installation.programs {
+        Programs::Installed(folder) => return Ok(folder.clone()),
+        Programs::Built { folder, .. } if std::env::var_os("SPOTSWEEP_BUILT").is_some() => return Ok(folder.clone()),
+        Programs::Built { target, folder } => (target, folder),
+    };
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command
         .args(["build", "--locked", "--workspace", "--target-dir"])
-        .arg(&checkout.target)
-        .args(["--profile", checkout.profile()])
-        .current_dir(&checkout.root)
+        .arg(target)
+        .args(["--profile", profile(folder)])
+        .current_dir(&installation.root)
         .stdin(Stdio::null())
         .stdout(Stdio::null());
-    for binary in needed(checkout)? {
+    for binary in needed(installation)? {
         command.arg("--bin").arg(binary);
     }
     // Cargo runs build scripts (ring's) again when the variables that `cargo run` sets for this program differ.
@@ -45,14 +47,23 @@ pub(crate) async fn build(checkout: &Checkout) -> Result<PathBuf, Failure> {
         Group::start(&mut command).context(|| "cannot start cargo, which builds the functions; is Rust installed?")?;
     let status = group.wait().await.context(|| "cannot follow cargo")?;
     if status.success() {
-        return Ok(checkout.binaries.clone());
+        return Ok(folder.clone());
     }
     Err(Failure::new(format!("building the functions and the runner failed ({status}); cargo's messages are above")))
 }
 
+/// Cargo's name of the profile that is built into a folder.
+fn profile(folder: &Path) -> &str {
+    match folder.file_name().and_then(|name| name.to_str()) {
+        // Only this folder has another name than its profile.
+        Some("debug") | None => "dev",
+        Some(profile) => profile,
+    }
+}
+
 /// The packages to build. Each function's package has the name of its folder.
-fn needed(checkout: &Checkout) -> Result<Vec<OsString>, Failure> {
-    let folder = checkout.root.join("functions");
+fn needed(installation: &Installation) -> Result<Vec<OsString>, Failure> {
+    let folder = installation.root.join("functions");
     let entries = fs::read_dir(&folder).and_then(Iterator::collect::<io::Result<Vec<_>>>);
     let entries = entries.context(|| format!("cannot read {}", folder.display()))?;
     Ok(entries

@@ -7,7 +7,7 @@ use aws_config::SdkConfig;
 use aws_sdk_s3::primitives::ByteStream;
 use spotsweep_protocol::functions::CLAIM;
 
-use crate::checkout::Checkout;
+use crate::installation::{ARCHITECTURE, Installation};
 use crate::job_role;
 use crate::package::{Bootstraps, Packaged, point_at};
 use crate::run_folder::RunFolder;
@@ -32,10 +32,10 @@ impl Package {
     ///
     /// # Errors
     /// The template or a binary cannot be read, or a zip cannot be written.
-    pub async fn make(checkout: &Checkout, binaries: &Path, run: &RunFolder) -> Result<Self, Failure> {
-        let (checkout, binaries, folder) = (checkout.clone(), binaries.to_owned(), run.subfolder("functions")?);
+    pub async fn make(installation: &Installation, binaries: &Path, run: &RunFolder) -> Result<Self, Failure> {
+        let (installation, binaries, folder) = (installation.clone(), binaries.to_owned(), run.subfolder("functions")?);
         let make = move || {
-            let path = checkout.root.join("infra/control-plane.yaml");
+            let path = installation.root.join("infra/control-plane.yaml");
             let text = std::fs::read_to_string(&path).context(|| format!("cannot read {}", path.display()))?;
             let packaged = point_at(&text, ARTIFACTS);
             let zips = Bootstraps { binaries: &binaries, folder: &folder }.zip(&packaged.functions)?;
@@ -79,13 +79,12 @@ impl Package {
         queue: &str,
         definition: &str,
     ) -> Result<(), Failure> {
-        let architecture = if cfg!(target_arch = "aarch64") { "arm64" } else { "x86_64" };
         let parameters = [
             ("NamePrefix", ""),
             ("BucketName", BUCKET),
             ("JobQueue", queue),
             ("JobDefinition", definition),
-            ("Architecture", architecture),
+            ("Architecture", ARCHITECTURE),
             ("ReconcileMinutes", "1"),
             // In the emulator a volume is a folder or a sparse file.
             ("WorkspaceGib", "1"),

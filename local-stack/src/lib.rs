@@ -3,10 +3,10 @@
 
 pub mod batch;
 mod build;
-pub mod checkout;
 pub mod deploy;
 pub mod emulated;
 pub mod group;
+pub mod installation;
 mod job_role;
 pub mod killed;
 pub mod leftovers;

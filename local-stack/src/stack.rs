@@ -13,8 +13,8 @@ use tokio::time::timeout;
 
 use crate::batch::{self, QUEUE, ZONES};
 use crate::build::build;
-use crate::checkout::Checkout;
 use crate::deploy::Package;
+use crate::installation::Installation;
 use crate::job_role::JOB_CREDENTIAL;
 use crate::leftovers::Leftovers;
 use crate::ministack::Ministack;
@@ -99,7 +99,7 @@ pub enum Logs {
 /// The built binaries and the Python environment from which a stack is started.
 #[derive(Debug)]
 pub struct Ready {
-    checkout: Checkout,
+    installation: Installation,
     venv: Venv,
     binaries: PathBuf,
 }
@@ -109,15 +109,15 @@ impl Ready {
     ///
     /// # Errors
     /// The build or the installation fails.
-    pub async fn make(checkout: Checkout, options: &StackOptions) -> Result<Self, Failure> {
+    pub async fn make(installation: Installation, options: &StackOptions) -> Result<Self, Failure> {
         let binaries = async {
             match &options.binaries {
                 Some(folder) => folder.canonicalize().context(|| format!("cannot find {}", folder.display())),
-                None => build(&checkout).await,
+                None => build(&installation).await,
             }
         };
-        let (venv, binaries) = tokio::try_join!(Venv::ensure(&checkout), binaries)?;
-        Ok(Self { checkout, venv, binaries })
+        let (venv, binaries) = tokio::try_join!(Venv::ensure(&installation), binaries)?;
+        Ok(Self { installation, venv, binaries })
     }
 
     /// The folder that holds the functions and the runner.
@@ -132,15 +132,17 @@ impl Stack {
     /// # Errors
     /// A part does not start, or a resource is missing after the deployment.
     pub async fn start(ready: &Ready, code: &Path, options: &StackOptions) -> Result<Self, Failure> {
-        let Ready { checkout, venv, binaries } = ready;
+        let Ready { installation, venv, binaries } = ready;
         let code = code.canonicalize().context(|| format!("cannot find the code folder {}", code.display()))?;
-        let run = RunFolder::create(&checkout.local())?;
+        let run = RunFolder::create(&installation.local())?;
         let emulator = Emulator::serve(emulator_config(ready, &run, options)?)
             .await
             .context(|| "cannot start the emulator of Batch and EC2")?;
         let batch_endpoint = emulator.endpoint();
-        let (ministack, package) =
-            tokio::try_join!(Ministack::start(venv, &run, &batch_endpoint), Package::make(checkout, binaries, &run))?;
+        let (ministack, package) = tokio::try_join!(
+            Ministack::start(venv, &run, &batch_endpoint),
+            Package::make(installation, binaries, &run)
+        )?;
         let (config, batch_config) = (sdk::local(ministack.endpoint()), sdk::local(&batch_endpoint));
         let (table, ()) = tokio::try_join!(
             package.deploy(&config, QUEUE, &options.job_definition),

@@ -7,8 +7,8 @@ use std::process::Stdio;
 
 use tokio::process::Command;
 
-use crate::checkout::Checkout;
 use crate::group::Group;
+use crate::installation::Installation;
 use crate::run_folder::tail;
 use spotsweep_protocol::failure::{Context, Failure};
 
@@ -37,15 +37,15 @@ impl Venv {
 
     /// Makes the environment if it does not exist yet, or was made for other requirements.
     ///
-    /// It lies in the target folder, which git ignores and `cargo clean` removes. So it never conflicts with a `.venv`
-    /// of the user.
-    pub(crate) async fn ensure(checkout: &Checkout) -> Result<Self, Failure> {
-        let local = checkout.shared();
+    /// It lies in the target folder, which git ignores and `cargo clean` removes, or in the user's cache. So it never
+    /// conflicts with a `.venv` of the user.
+    pub(crate) async fn ensure(installation: &Installation) -> Result<Self, Failure> {
+        let local = &installation.shared;
         let folder = local.join("venv");
-        let example = checkout.digits().join("requirements.txt");
+        let example = installation.digits().join("requirements.txt");
         let requirements = fs::read_to_string(&example).context(|| format!("cannot read {}", example.display()))?;
         let requirements = format!("{STACK_REQUIREMENTS}{requirements}");
-        fs::create_dir_all(&local).context(|| format!("cannot create {}", local.display()))?;
+        fs::create_dir_all(local).context(|| format!("cannot create {}", local.display()))?;
 
         // Two stacks that start at once share the environment: the second one waits here until it is complete.
         let lock =
@@ -60,7 +60,7 @@ impl Venv {
         if fs::read_to_string(&stamp).is_ok_and(|made_for| made_for == requirements) {
             return Ok(Self { folder });
         }
-        let python = find_python().await?;
+        let python = find_python(installation.python.as_deref()).await?;
         // A closed standard error must not end the stack.
         let _ = writeln!(std::io::stderr().lock(), "Python environment: installing ministack and NumPy (once) …");
         let venv = Self { folder };
@@ -69,7 +69,7 @@ impl Venv {
         Ok(venv)
     }
 
-    async fn make(&self, python: &str, requirements: &str, log: &Path) -> Result<(), Failure> {
+    async fn make(&self, python: &Path, requirements: &str, log: &Path) -> Result<(), Failure> {
         File::create(log).context(|| format!("cannot write {}", log.display()))?;
         let mut create = Command::new(python);
         create.args(["-m", "venv", "--clear"]).arg(&self.folder);
@@ -94,10 +94,10 @@ async fn run(command: &mut Command, what: &str, log: &Path) -> Result<(), Failur
     Err(Failure::new(format!("{what} failed ({status}); {}", tail(log, 15))))
 }
 
-/// The first Python on PATH that is new enough.
-async fn find_python() -> Result<String, Failure> {
+/// The first Python that is new enough: the one `beside` this command, or one on PATH.
+async fn find_python(beside: Option<&Path>) -> Result<PathBuf, Failure> {
     let mut found = Vec::new();
-    for name in PYTHONS {
+    for name in beside.into_iter().chain(PYTHONS.map(Path::new)) {
         let asked = Command::new(name)
             .args(["-c", "import sys; print(*sys.version_info[:2])"])
             .stdin(Stdio::null())
@@ -111,7 +111,7 @@ async fn find_python() -> Result<String, Failure> {
             if (major, minor) >= (3, OLDEST_MINOR) {
                 return Ok(name.to_owned());
             }
-            found.push(format!("{name} is {major}.{minor}"));
+            found.push(format!("{} is {major}.{minor}", name.display()));
         }
     }
     let found = if found.is_empty() { "none found".to_owned() } else { found.join(", ") };

@@ -18,8 +18,8 @@ use crate::signals::unless_stopped;
 use crate::{out, show, sweep_file};
 use follow::{Watched, watch};
 use spotsweep_local_stack::batch::ZONES;
-use spotsweep_local_stack::checkout::Checkout;
 use spotsweep_local_stack::deploy::BUCKET;
+use spotsweep_local_stack::installation::Installation;
 use spotsweep_local_stack::leftovers::Leftovers;
 use spotsweep_local_stack::reclaims::{Reclaims, Wish, turns};
 use spotsweep_local_stack::stack::{Logs, NOTICE, Ready, Stack, StackOptions};
@@ -100,18 +100,18 @@ impl Collected {
 
 /// Runs the command. The exit code is 0 only if every trial succeeded or was stopped early, and nothing is left.
 pub(crate) async fn run(args: Demo) -> Result<ExitCode, Failure> {
-    let checkout = Checkout::locate()?;
+    let installation = Installation::locate()?;
     let wish = wish(&args)?;
     // A trial that ends after a second cannot be interrupted.
     let example = if wish.is_empty() { "digits.yaml" } else { "reclaims.yaml" };
-    let file = args.sweep.clone().unwrap_or_else(|| checkout.digits().join(example));
+    let file = args.sweep.clone().unwrap_or_else(|| installation.digits().join(example));
     // A bad file is rejected here, before the build takes minutes.
     upload(BUCKET, &file)?;
-    let code = args.code.clone().map_or_else(|| code_folder(&file, &checkout), Ok)?;
-    let desk = Desk::of_demo(&checkout.local());
+    let code = args.code.clone().map_or_else(|| code_folder(&file, &installation), Ok)?;
+    let desk = Desk::of_demo(&installation.local());
     let mut stack = unless_stopped(async {
-        clear_killed(&checkout).await?;
-        let ready = Ready::make(checkout, &args.stack).await?;
+        clear_killed(&installation).await?;
+        let ready = Ready::make(installation, &args.stack).await?;
         let started = Instant::now();
         let stack = Stack::start(&ready, &code, &args.stack).await?;
         stack.with_world(|world, _| world.trouble_mut().without_draining = args.no_draining);
@@ -165,14 +165,14 @@ fn wish(args: &Demo) -> Result<Wish, Failure> {
 
 /// The folder in which the trials run. It is that of the sweep file if that folder has the file's program, and the
 /// example's otherwise.
-fn code_folder(file: &Path, checkout: &Checkout) -> Result<PathBuf, Failure> {
+fn code_folder(file: &Path, installation: &Installation) -> Result<PathBuf, Failure> {
     let folder = match file.parent() {
         Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
         Some(parent) => parent,
         None => return Err(Failure::usage(format!("{} is not a file", file.display()))),
     };
     let own = sweep_file::read(file, "")?.is_ok_and(|sweep| holds_program(&sweep, folder));
-    Ok(if own { folder.to_owned() } else { checkout.digits() })
+    Ok(if own { folder.to_owned() } else { installation.digits() })
 }
 
 /// Drops the file, follows the sweep, and collects its results. `None` if the file was rejected.

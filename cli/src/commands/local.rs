@@ -18,8 +18,8 @@ use crate::consent::Loss;
 use crate::signals::{requested_stop, unless_stopped};
 use crate::{out, show};
 use spotsweep_aws::Reader;
-use spotsweep_local_stack::checkout::Checkout;
 use spotsweep_local_stack::group::Group;
+use spotsweep_local_stack::installation::Installation;
 use spotsweep_local_stack::killed::{Cleared, clear};
 use spotsweep_local_stack::run_folder::tail;
 use spotsweep_local_stack::sdk::{self, LOCAL_CREDENTIAL, LOCAL_REGION};
@@ -78,19 +78,19 @@ const LIST_DEADLINE: Duration = Duration::from_secs(5);
 
 /// Runs one of the subcommands.
 pub(crate) async fn run(command: Local) -> Result<ExitCode, Failure> {
-    let checkout = Checkout::locate()?;
+    let installation = Installation::locate()?;
     match command {
-        Local::Up(args) => up(checkout, args).await?,
-        Local::Down(args) => down(&checkout, args).await?,
-        Local::Reclaim(args) => reclaim::run(&checkout, &args).await?,
-        Local::Env => env(&Desk::new(&checkout.local()))?,
-        Local::Serve(args) => serve(checkout, args).await?,
+        Local::Up(args) => up(installation, args).await?,
+        Local::Down(args) => down(&installation, args).await?,
+        Local::Reclaim(args) => reclaim::run(&installation, &args).await?,
+        Local::Env => env(&Desk::new(&installation.local()))?,
+        Local::Serve(args) => serve(installation, args).await?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-async fn up(checkout: Checkout, args: Up) -> Result<(), Failure> {
-    let desk = Desk::new(&checkout.local());
+async fn up(installation: Installation, args: Up) -> Result<(), Failure> {
+    let desk = Desk::new(&installation.local());
     if let Some(state) = desk.running()? {
         unchanged(&state, &args)?;
         out::note(format_args!("the local stack is running already; its trials run in {}", state.code.display()));
@@ -98,9 +98,9 @@ async fn up(checkout: Checkout, args: Up) -> Result<(), Failure> {
         return Ok(());
     }
     let state = unless_stopped(async {
-        clear_killed(&checkout).await?;
+        clear_killed(&installation).await?;
         // The build runs here, where its output is seen. The host then finds everything built.
-        let ready = Ready::make(checkout, &args.stack).await?;
+        let ready = Ready::make(installation, &args.stack).await?;
         start_host(&desk, &args, ready.binaries()).await
     })
     .await?;
@@ -131,8 +131,8 @@ fn unchanged(state: &State, args: &Up) -> Result<(), Failure> {
 }
 
 /// Clears what killed stacks have left, and reports it.
-pub(crate) async fn clear_killed(checkout: &Checkout) -> Result<(), Failure> {
-    let cleared = clear(&checkout.local()).await?;
+pub(crate) async fn clear_killed(installation: &Installation) -> Result<(), Failure> {
+    let cleared = clear(&installation.local()).await?;
     if !cleared.is_empty() {
         let Cleared { processes, devices, bytes } = cleared;
         let processes = counted(processes, "process");
@@ -171,11 +171,11 @@ async fn start_host(desk: &Desk, args: &Up, binaries: &Path) -> Result<State, Fa
     }
 }
 
-async fn serve(checkout: Checkout, args: Up) -> Result<(), Failure> {
-    let hosting = Desk::new(&checkout.local()).host().await?;
-    let code = args.code.clone().unwrap_or_else(|| checkout.digits());
+async fn serve(installation: Installation, args: Up) -> Result<(), Failure> {
+    let hosting = Desk::new(&installation.local()).host().await?;
+    let code = args.code.clone().unwrap_or_else(|| installation.digits());
     let start = async {
-        let ready = Ready::make(checkout, &args.stack).await?;
+        let ready = Ready::make(installation, &args.stack).await?;
         Stack::start(&ready, &code, &args.stack).await
     };
     let mut stack = unless_stopped(start).await?;
@@ -196,8 +196,8 @@ async fn host(stack: &mut Stack, hosting: &Hosting, args: &Up) -> Result<(), Fai
     }
 }
 
-async fn down(checkout: &Checkout, Down { keep, yes }: Down) -> Result<(), Failure> {
-    let desk = Desk::new(&checkout.local());
+async fn down(installation: &Installation, Down { keep, yes }: Down) -> Result<(), Failure> {
+    let desk = Desk::new(&installation.local());
     if let Some(state) = desk.running()?
         && let Some(what) = loses(&state).await
     {
@@ -209,7 +209,7 @@ async fn down(checkout: &Checkout, Down { keep, yes }: Down) -> Result<(), Failu
     }
     let Some(pid) = desk.host_pid()? else {
         desk.forget();
-        clear_killed(checkout).await?;
+        clear_killed(installation).await?;
         out::note(format_args!("no local stack is running"));
         return Ok(());
     };

@@ -25,8 +25,8 @@ use std::time::{Duration, Instant};
 
 use aws_sdk_s3::primitives::ByteStream;
 use serde_json::Value;
-use spotsweep_local_stack::checkout::Checkout;
 use spotsweep_local_stack::deploy::BUCKET;
+use spotsweep_local_stack::installation::Installation;
 use spotsweep_local_stack::stack::{Logs, Ready, Stack, StackOptions};
 use spotsweep_protocol::failure::{Context, FAILED, Failure};
 use spotsweep_protocol::ids::SweepId;
@@ -143,9 +143,9 @@ impl Script {
 }
 
 async fn start(args: &TryOut, code: &Path) -> Result<Stack, Failure> {
-    let checkout = Checkout::locate()?;
-    clear_killed(&checkout).await?;
-    let ready = Ready::make(checkout, &args.stack).await?;
+    let installation = Installation::locate()?;
+    clear_killed(&installation).await?;
+    let ready = Ready::make(installation, &args.stack).await?;
     Stack::start(&ready, code, &args.stack).await
 }
 

@@ -7,8 +7,8 @@ use spotsweep_records::trial::{JobStatus, Trial};
 
 use crate::target::note_found;
 use crate::{out, sweeps};
-use spotsweep_local_stack::checkout::Checkout;
 use spotsweep_local_stack::emulated::reclaim;
+use spotsweep_local_stack::installation::Installation;
 use spotsweep_local_stack::sdk;
 use spotsweep_local_stack::state::Desk;
 use spotsweep_protocol::failure::{Context, Failure};
@@ -57,8 +57,8 @@ struct Place {
 }
 
 /// Takes it.
-pub(super) async fn run(checkout: &Checkout, args: &Reclaim) -> Result<(), Failure> {
-    let state = Desk::running_under(&checkout.local())?.ok_or_else(super::not_running)?;
+pub(super) async fn run(installation: &Installation, args: &Reclaim) -> Result<(), Failure> {
+    let state = Desk::running_under(&installation.local())?.ok_or_else(super::not_running)?;
     note_found(&state.endpoint);
     let reader = Reader::new(&sdk::local(&state.endpoint), state.table.clone());
     let Place { sweep, trial, attempt, instance, zone } = choose(running(&reader, args).await?, args)?;
