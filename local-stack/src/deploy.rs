@@ -7,7 +7,7 @@ use aws_config::SdkConfig;
 use aws_sdk_s3::primitives::ByteStream;
 use spotsweep_protocol::functions::CLAIM;
 
-use crate::installation::{ARCHITECTURE, Installation};
+use crate::installation::{ARCHITECTURE, Installation, TEMPLATE};
 use crate::job_role;
 use crate::package::{Bootstraps, Packaged, point_at};
 use crate::run_folder::RunFolder;
@@ -35,7 +35,7 @@ impl Package {
     pub async fn make(installation: &Installation, binaries: &Path, run: &RunFolder) -> Result<Self, Failure> {
         let (installation, binaries, folder) = (installation.clone(), binaries.to_owned(), run.subfolder("functions")?);
         let make = move || {
-            let path = installation.root.join("infra/control-plane.yaml");
+            let path = installation.root.join(TEMPLATE);
             let text = std::fs::read_to_string(&path).context(|| format!("cannot read {}", path.display()))?;
             let packaged = point_at(&text, ARTIFACTS);
             let zips = Bootstraps { binaries: &binaries, folder: &folder }.zip(&packaged.functions)?;

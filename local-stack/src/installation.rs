@@ -1,5 +1,5 @@
 //! Where this command's programs, templates and example lie: in the source tree that it was built from, or in the folder
-//! that a wheel installs beside it.
+//! that a wheel installs next to it.
 
 use std::env::var_os;
 use std::ffi::OsString;
@@ -9,8 +9,8 @@ use spotsweep_protocol::failure::{Context, Failure};
 
 /// Lambda's name of this machine's processor. It is also the name of the folder with a wheel's programs for it.
 pub(crate) const ARCHITECTURE: &str = if cfg!(target_arch = "aarch64") { "arm64" } else { "x86_64" };
-/// Shows that a folder has the templates.
-const TEMPLATE: &str = "infra/control-plane.yaml";
+/// The template of the control plane. It shows that a folder has the templates.
+pub(crate) const TEMPLATE: &str = "infra/control-plane.yaml";
 
 /// The files that a local stack is made from.
 #[derive(Debug, Clone)]
@@ -19,7 +19,7 @@ pub struct Installation {
     pub root: PathBuf,
     /// The folder of what all local stacks share.
     pub shared: PathBuf,
-    /// The Python beside this command, if it was installed into a Python environment.
+    /// The interpreter of the Python environment into which this command is installed.
     pub(crate) python: Option<PathBuf>,
     pub(crate) programs: Programs,
 }
@@ -27,7 +27,7 @@ pub struct Installation {
 /// Where the functions, the runner and the program that makes containers come from.
 #[derive(Debug, Clone)]
 pub(crate) enum Programs {
-    /// Cargo builds them beside this command, in `<target>/<profile>`.
+    /// Cargo builds them into the folder of this command, `<target>/<profile>`.
     Built { target: PathBuf, folder: PathBuf },
     /// They came with this command, in this folder. Each function is a zip, as it is deployed.
     Installed(PathBuf),

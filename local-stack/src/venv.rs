@@ -94,10 +94,10 @@ async fn run(command: &mut Command, what: &str, log: &Path) -> Result<(), Failur
     Err(Failure::new(format!("{what} failed ({status}); {}", tail(log, 15))))
 }
 
-/// The first Python that is new enough: the one `beside` this command, or one on PATH.
-async fn find_python(beside: Option<&Path>) -> Result<PathBuf, Failure> {
+/// The first Python that is new enough: that of the environment of this command, or one on PATH.
+async fn find_python(own: Option<&Path>) -> Result<PathBuf, Failure> {
     let mut found = Vec::new();
-    for name in beside.into_iter().chain(PYTHONS.map(Path::new)) {
+    for name in own.into_iter().chain(PYTHONS.map(Path::new)) {
         let asked = Command::new(name)
             .args(["-c", "import sys; print(*sys.version_info[:2])"])
             .stdin(Stdio::null())

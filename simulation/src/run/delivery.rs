@@ -34,15 +34,15 @@ impl Simulation {
     pub(super) fn invoke(&mut self, event: Value) -> (Value, Option<Option<Reply>>) {
         let mut together = vec![(event, self.fault())];
         let companion = self.companion();
-        if let Some(beside) = &companion {
-            together.push((beside.event.clone(), self.fault()));
+        if let Some(other) = &companion {
+            together.push((other.event.clone(), self.fault()));
         }
         let Self { harness, rng, .. } = self;
         let mut invoked = harness.invoke_all(&together, |among| rng.choose(among));
-        if let Some((beside, last)) = companion.and_then(|beside| Some((beside, invoked.pop()?)))
-            && self.came_to(&beside.event, last).is_none()
+        if let Some((other, last)) = companion.and_then(|other| Some((other, invoked.pop()?)))
+            && self.came_to(&other.event, last).is_none()
         {
-            self.retry(beside);
+            self.retry(other);
         }
         let (event, _) = together.swap_remove(0);
         let reply = invoked.pop().and_then(|first| self.came_to(&event, first));
