@@ -4,7 +4,7 @@
 //! stopped, it seals everything. The next attempt compares what it finds with the seal and quarantines incomplete
 //! checkpoints, so that the training finds the checkpoint before.
 
-use std::cell::LazyCell;
+use std::cell::{LazyCell, OnceCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,8 +17,9 @@ use crate::at_end::AtEnd;
 use crate::content::{has_content, hash, is_small_text, is_whole, looks_torn};
 use crate::disk::{Disk, Stamp, is_about_all, is_full};
 use crate::files::walk;
+use crate::groups::Groups;
 use crate::kept::{constant_parts, is_mixed};
-use crate::logs::{Change, is_log};
+use crate::logs::{Change, is_log, may_be_log};
 use crate::names::{has_lost_all, is_log_name, is_numbered, is_pointer_name};
 use crate::record::{Part, Record, Sealed};
 
@@ -96,7 +97,8 @@ impl Sealer {
     /// Seals the files that are closed, not incomplete by their format, and unchanged for `quiet` at `now_ns`, in
     /// nanoseconds since 1970. Returns whether the seal has changed. A file that is rewritten again and again may never
     /// rest for `quiet`. Its first version is sealed if its format shows that it is complete, and another one if the
-    /// last seal of it is old. `open` finds the files that are open for writing.
+    /// last seal of it is old. `open` finds the files that are open for writing. No file of a checkpoint is sealed while
+    /// another one is open: the command may be writing it again after a save that it has abandoned.
     ///
     /// # Errors
     /// If the workspace cannot be read or written.
@@ -112,9 +114,13 @@ impl Sealer {
         let at_rest = LazyCell::new(|| AtEnd::new(open(), now_ns, false));
         let (mut changed, mut has_replaced) = (BTreeMap::new(), false);
         let found = walk(disk, &self.checkpoints)?;
+        let saving = OnceCell::new();
         for (path, &stamp) in &found {
             has_replaced |= self.note_replaced(path, stamp);
-            let is_closed = || !at_rest.was_writing(disk, &self.checkpoints.join(path), stamp);
+            let is_closed = || {
+                let saving = saving.get_or_init(|| self.saving(disk, &found, &at_rest));
+                !at_rest.was_writing(disk, &self.checkpoints.join(path), stamp) && !saving.contains(path)
+            };
             let before = self.record.files.get(path);
             let is_resting = rests(stamp, quiet.max(TICK), now_ns);
             let may_be_sealed = || {
@@ -161,6 +167,16 @@ impl Sealer {
         }
         self.record = record;
         Ok(true)
+    }
+
+    /// The files of the numbered checkpoints of which a file is open for writing. A log may be open all the time.
+    fn saving(&self, disk: &dyn Disk, files: &BTreeMap<String, Stamp>, now: &AtEnd) -> BTreeSet<String> {
+        let is_open = |(path, stamp): &(&String, &Stamp)| {
+            now.was_writing(disk, &self.checkpoints.join(path), **stamp) && !may_be_log(path, self.record.change(path))
+        };
+        let groups = Groups::of(files.iter().map(|(path, stamp)| (path.as_str(), *stamp)));
+        let of_open = files.iter().filter(is_open).filter_map(|(path, _)| groups.group(path));
+        of_open.flat_map(|group| group.members.iter().cloned()).collect()
     }
 
     /// Notes that this attempt has put another file in the place of a sealed one. Returns whether that is new. The

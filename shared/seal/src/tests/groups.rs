@@ -141,3 +141,32 @@ fn a_checkpoint_of_which_a_file_is_unfinished_goes_at_once() {
         assert_eq!(bench.left(layout, 4), 0, "{}", layout.0);
     }
 }
+
+/// A save is abandoned after its first file, and begun again with another one.
+#[test]
+fn no_file_is_sealed_while_another_of_its_checkpoint_is_written() {
+    for layout in LAYOUTS {
+        let mut bench = Bench::new(false);
+        let (mut sealer, _) = bench.resume();
+        for number in 1..4 {
+            bench.save(layout, number, 3, |_| vec![0xfe; 100]);
+            sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap();
+        }
+        bench.save(layout, 4, 2, |_| vec![0xff; 50]);
+        let open = bench.at(&layout.1[1].replace("{}", "4"));
+        let sealed = sealer.seal_resting(&bench.disk(), QUIET, NOW, &|| [open.clone()].into()).unwrap();
+        assert!(!sealed, "{}", layout.0);
+        assert!(sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap(), "{}", layout.0);
+    }
+}
+
+#[test]
+fn a_log_that_stays_open_in_a_checkpoint_does_not_delay_its_seal() {
+    let mut bench = Bench::new(false);
+    let (mut sealer, _) = bench.resume();
+    bench.write("step_4/model.bin", &[0xfe; 100]);
+    bench.write("step_4/train.log", b"loss 0.5\n");
+    let open = bench.at("step_4/train.log");
+    assert!(sealer.seal_resting(&bench.disk(), QUIET, NOW, &|| [open.clone()].into()).unwrap());
+    assert_eq!(sealer.record.files.len(), 1);
+}
