@@ -186,7 +186,8 @@ impl Simulation {
     /// The runner takes its next step if it is still alive.
     pub(super) fn step(&mut self, key: &AttemptKey) -> Result<(), String> {
         let Some(mut agent) = self.agents.remove(key) else { return Ok(()) };
-        if self.waits_for_connection(&agent, Scheduled::Step(key.clone())) {
+        // To train and to seal needs no network.
+        if !agent.trains() && self.waits_for_connection(&agent, Scheduled::Step(key.clone())) {
             agent.ends_at = None;
             self.agents.insert(key.clone(), agent);
             return Ok(());
@@ -343,6 +344,9 @@ impl Simulation {
 
     /// The reply, if it reaches the runner. A request whose reply is lost may still have taken effect.
     fn ask(&mut self, agent: &mut Agent, request: Request) -> Option<Reply> {
+        if self.is_cut_off(&agent.container.instance) {
+            return None;
+        }
         let (now, request) = (self.harness.now, agent.container.request(request));
         if self.rng.occurs(self.chaos.mute) {
             agent.mute_until = Some(now + MUTE.mul_f64(self.rng.share()));
