@@ -18,7 +18,7 @@ use crate::answer::Answer;
 use crate::conclusion::{Cause, Conclusion, conclusion};
 use crate::exit::{UPLOAD, of_command};
 use crate::machine::phase::{Ending, Mounted, Phase};
-use crate::stop::{Stop, Terms, WITHOUT_DEADLINE, closing, last_request_until};
+use crate::stop::{LAST_REQUEST, Stop, Terms, WITHOUT_DEADLINE, closing};
 
 /// How long an instance may still run after its announced end, because EC2 promises no time (EC2 user guide, "Spot
 /// Instance interruption notices").
@@ -33,8 +33,8 @@ pub struct Machine {
     stop: Option<Stop>,
     /// When EC2 takes the instance.
     notice: Option<Duration>,
-    /// Whether the container has been asked to stop.
-    is_signalled: bool,
+    /// When the runner must have exited, if the container has been asked to stop.
+    exits_by: Option<Duration>,
     /// When the container or the instance ends, why, and whether Batch ends the trial with it.
     outside: Option<(Duration, Cause)>,
     /// When the workspace must be closed.
@@ -46,7 +46,7 @@ impl Machine {
     /// Makes an attempt that has not begun.
     pub fn new(terms: Terms) -> Self {
         let (phase, deadline) = (Phase::Preparing, Duration::ZERO);
-        Self { terms, phase, stop: None, notice: None, is_signalled: false, outside: None, deadline, until: None }
+        Self { terms, phase, stop: None, notice: None, exits_by: None, outside: None, deadline, until: None }
     }
 
     /// Returns the first action. If the end of the instance is known, it comes after `left`.
@@ -79,8 +79,8 @@ impl Machine {
                 self.ends_by(stop, true, at)
             }
             Event::Signalled(signal) => {
-                self.is_signalled = true;
                 let stop = Stop::after_signal(signal, &self.terms, at);
+                self.exits_by = Some(self.exits_by.map_or(stop.deadline, |before| before.min(stop.deadline)));
                 self.ends_by(stop, false, at)
             }
             Event::Fenced(reason) => self.fenced(reason, at),
@@ -123,7 +123,7 @@ impl Machine {
             Phase::AwaitingEnd => Some(self.exit(Exit::Left(Some(stop.cause)))),
             Phase::Sealing(..) | Phase::Unmounting(_) | Phase::Reporting(_) => {
                 self.deadline = self.deadline.min(stop.deadline);
-                let end = last_request_until(stop.deadline, at);
+                let end = self.last_request_until(stop.deadline, at);
                 self.until = Some(self.until.map_or(end, |until| until.min(end)));
                 None
             }
@@ -318,10 +318,12 @@ impl Machine {
             Ending::Refuse(reason) => return self.exit(Exit::Refused(reason.clone())),
             Ending::GiveUp { is_left: false, .. } if self.waits_for_the_end() => return self.await_end(),
             Ending::GiveUp { is_left: false, .. } => return self.exit(Exit::Failed),
-            Ending::GiveUp { .. } | Ending::Leave(_) => (Action::Release, Some(last_request_until(self.deadline, at))),
+            Ending::GiveUp { .. } | Ending::Leave(_) => {
+                (Action::Release, Some(self.last_request_until(self.deadline, at)))
+            }
             Ending::End { code, .. } => (
                 Action::End { code: *code, after: Duration::ZERO },
-                self.outside.as_ref().map(|(end, _)| last_request_until(*end, at)),
+                self.outside.as_ref().map(|(end, _)| self.last_request_until(*end, at)),
             ),
         };
         self.phase = Phase::Reporting(way);
@@ -348,6 +350,13 @@ impl Machine {
         self.exit(exit)
     }
 
+    /// The latest time to wait for the answer to the last request. A container that is killed meanwhile would count as
+    /// the trial's own failure.
+    fn last_request_until(&self, end: Duration, at: Duration) -> Duration {
+        let until = end.max(at + LAST_REQUEST);
+        self.exits_by.map_or(until, |exits_by| until.min(exits_by))
+    }
+
     /// Why an unanswered report of a failed command does not end the trial.
     fn doubt(&self) -> Option<Cause> {
         let reason = || "no answer says whether the instance caused the failure of the command".to_owned();
@@ -362,7 +371,7 @@ impl Machine {
 
     /// Whether the runner waits until EC2 takes the instance. If the container was asked to stop, it ends.
     fn waits_for_the_end(&self) -> bool {
-        self.notice.is_some() && !self.is_signalled
+        self.notice.is_some() && self.exits_by.is_none()
     }
 
     fn await_end(&mut self) -> Action {

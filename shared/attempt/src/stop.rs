@@ -22,9 +22,9 @@ const LEAST: Duration = Duration::from_secs(1);
 /// The most time of a notice that the runner reserves to seal, unmount and release. The time to write out is added.
 const CLOSING: Duration = Duration::from_secs(12);
 
-/// The time for the last request even if no time is left. Without a release, the next attempt waits until Batch
-/// reports that the instance is gone.
-const LAST_REQUEST: Duration = Duration::from_secs(2);
+/// The time for the last request even if no time is left under a notice. Without a release, the next attempt waits
+/// until Batch reports that the instance is gone.
+pub(crate) const LAST_REQUEST: Duration = Duration::from_secs(2);
 
 /// How long before the kill of its container the runner exits. AWS Batch would treat a killed container's exit code as
 /// the trial's own failure.
@@ -52,7 +52,7 @@ pub struct Stop {
     pub signal: Signal,
     /// The time between the signal and SIGKILL.
     pub grace: Duration,
-    /// When everything must be over.
+    /// When everything must be over: the end of the instance, or shortly before the container is killed.
     pub deadline: Duration,
     /// How long the first seal of complete checkpoints may take, because the container may end at any moment.
     pub sealing_first: Option<Duration>,
@@ -76,7 +76,7 @@ impl Stop {
         };
         // A person's Ctrl-C is passed to the command unchanged.
         let signal = if signal == Signal::TERM { terms.signal } else { signal };
-        let left = terms.stop_after;
+        let left = terms.stop_after.saturating_sub(EXITING);
         let sealing_first = SEALING_FIRST.min(left / 10);
         let most = left.saturating_sub(closing(left) + sealing_first);
         let grace = terms.grace.unwrap_or(most).min(most);
@@ -127,11 +127,6 @@ impl Stop {
 /// more.
 pub(crate) fn closing(left: Duration) -> Duration {
     CLOSING.min((left / 4).max(LEAST.min(left / 2)))
-}
-
-/// The latest time to wait for the answer to the last request.
-pub(crate) fn last_request_until(end: Duration, at: Duration) -> Duration {
-    end.saturating_sub(EXITING).max(at + LAST_REQUEST)
 }
 
 #[cfg(test)]

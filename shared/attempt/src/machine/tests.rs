@@ -127,9 +127,9 @@ fn what_comes_while_the_command_stops_leaves_it_less_time_and_not_more() {
     let stall = || Event::Stalled { seconds: 600, is_last: false };
     let (machine, graces) = stopping(vec![(10, stall()), (20, notice()), (30, Event::Signalled(Signal::TERM))]);
     // The stall alone would allow a grace until 310.
-    assert_eq!(graces, [secs(310), secs(128), secs(30) + Duration::from_millis(19_500)]);
+    assert_eq!(graces, [secs(310), secs(128), secs(30) + Duration::from_millis(18_850)]);
     let stop = machine.stop().expect("it is to stop");
-    assert_eq!((stop.deadline, stop.stalled_seconds()), (secs(60), Some(600)));
+    assert_eq!((stop.deadline, stop.stalled_seconds()), (secs(59), Some(600)));
     let timed_out = stopping(vec![(10, stall()), (890, Event::Signalled(Signal::TERM))]).0;
     assert_eq!(timed_out.stop().and_then(Stop::reason), Some(StopReason::TimedOut { seconds: 900 }));
     let fenced = stopping(vec![(10, fenced()), (890, Event::Signalled(Signal::TERM))]).0;
@@ -159,4 +159,31 @@ fn each_action_has_a_deadline_once_the_container_or_the_instance_ends() {
     let mut machine = Machine::new(TERMS);
     assert_eq!(machine.begin(Some(secs(100))), Action::AwaitEnd);
     assert_eq!(machine.until(), Some(secs(400)));
+}
+
+#[test]
+fn a_runner_exits_before_its_container_is_killed() {
+    let sigterm = || Event::Signalled(Signal::TERM);
+    // The events, the last of which is the signal. After them nothing ends in its time.
+    let cases = [
+        vec![sigterm()],
+        vec![prepared(), ended(0, true), sigterm()],
+        vec![prepared(), ended(0, true), notice(), sigterm()],
+        vec![prepared(), ended(1, true), Event::Judged { goes_back: true }, sigterm()],
+        vec![prepared(), ended(1, true), Event::Judged { goes_back: true }, Event::Sealed, sigterm()],
+        vec![prepared(), ended(1, true), Event::Judged { goes_back: true }, Event::Sealed, Event::Unmounted, sigterm()],
+    ];
+    for events in cases {
+        let mut machine = Machine::new(TERMS);
+        machine.begin(None);
+        for event in events.clone() {
+            machine.on(event, secs(10));
+        }
+        let (mut at, mut action) = (secs(10), None);
+        while !matches!(action, Some(Action::Exit(_))) {
+            at = machine.until().unwrap_or_else(|| panic!("{events:?}: {action:?} has no end")).max(at);
+            action = machine.on(Event::TimeOver, at);
+        }
+        assert!(at < secs(10) + TERMS.stop_after, "{events:?}: exits after {at:?}");
+    }
 }
