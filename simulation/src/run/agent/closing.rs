@@ -38,6 +38,8 @@ pub(super) struct Left {
     /// The volume whose last seal is done, if there was time for it and the trial goes on.
     sealed: Option<String>,
     rollback: Option<Rollback>,
+    /// Whether the control plane has noted the trial's end.
+    has_ended: bool,
 }
 
 impl Simulation {
@@ -218,13 +220,13 @@ impl Simulation {
         let (error, stalled_seconds, rungs) = (None, agent.stalled_seconds(), agent.reached(step));
         let exit_code = i32::from(exit_code);
         let request = Request::End { sequence, exit_code, metrics, outputs, seconds, error, stalled_seconds, rungs };
-        let Some(reply) = self.ask(agent, request) else {
-            let answer = self.repeats(agent);
-            if answer == Ok(None) {
-                self.ends_unanswered(agent);
-            }
-            return answer;
-        };
+        let reply = self.ask(agent, request);
+        // The answer may be lost, and others may train before it is repeated.
+        if !agent.left.has_ended && self.is_end_taken(agent) {
+            agent.left.has_ended = true;
+            self.ends_for_good(agent, has_trained);
+        }
+        let Some(reply) = reply else { return self.repeats(agent) };
         let blames_trial = self.harness.cloud.injected_bug() == Some(InjectedBug::BlameTrial);
         Ok(match Answer::to_end(reply) {
             Ok(Answer::Unavailable(reason)) if !blames_trial => {
@@ -233,19 +235,18 @@ impl Simulation {
             }
             Ok(answer @ (Answer::Refused(_) | Answer::Waiting { .. })) => Some(answer),
             _taken => {
-                self.ends_for_good(agent, has_trained);
+                if !agent.left.has_ended {
+                    self.ends_for_good(agent, has_trained);
+                }
                 Some(Answer::Accepted)
             }
         })
     }
 
-    /// The end of a trial got no answer, but may have taken effect. Other trials may have trained since.
-    fn ends_unanswered(&mut self, agent: &Agent) {
+    /// Whether the control plane has noted that the trial ended.
+    fn is_end_taken(&self, agent: &Agent) -> bool {
         let (_, trials) = self.harness.store.state();
-        let is_taken = |trial: &Trial| trial.of() == agent.container.trial && trial.end.is_some();
-        if trials.iter().any(is_taken) {
-            self.watch.failed_for_good(&agent.container.trial, None);
-        }
+        trials.iter().any(|trial: &Trial| trial.of() == agent.container.trial && trial.end.is_some())
     }
 
     /// The last request was not answered. The runner repeats it until its patience is over.
