@@ -38,7 +38,7 @@ pub(super) struct Left {
     /// The volume whose last seal is done, if there was time for it and the trial goes on.
     sealed: Option<String>,
     rollback: Option<Rollback>,
-    /// Whether the control plane has noted the trial's end.
+    /// Whether the control plane has noted that the trial ended with this attempt.
     has_ended: bool,
 }
 
@@ -243,10 +243,11 @@ impl Simulation {
         })
     }
 
-    /// Whether the control plane has noted that the trial ended.
+    /// Whether the control plane has noted that the trial ended with this attempt.
     fn is_end_taken(&self, agent: &Agent) -> bool {
         let (_, trials) = self.harness.store.state();
-        trials.iter().any(|trial: &Trial| trial.of() == agent.container.trial && trial.end.is_some())
+        let is_noted = |trial: &Trial| trial.end.as_ref().is_some_and(|end| end.attempt == agent.container.attempt);
+        trials.iter().any(|trial| trial.of() == agent.container.trial && is_noted(trial))
     }
 
     /// The last request was not answered. The runner repeats it until its patience is over.
