@@ -84,12 +84,14 @@ struct Listed {
 }
 
 fn job_definition(found: &Value) -> Result<JobDefinition, CallError> {
-    let needs = found["containerProperties"]["resourceRequirements"].as_array().into_iter().flatten();
+    let container = &found["containerProperties"];
+    let needs = container["resourceRequirements"].as_array().into_iter().flatten();
     Ok(JobDefinition {
         arn: answer(&found["jobDefinitionArn"])?,
         revision: answer(&found["revision"])?,
         status: answer(&found["status"])?,
         timeout_seconds: answer(&found["timeout"]["attemptDurationSeconds"])?,
+        command: answer(&container["command"]).unwrap_or_default(),
         resources: needs.map(|need| (text(need, "type"), text(need, "value"))).collect(),
     })
 }

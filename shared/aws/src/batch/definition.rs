@@ -5,12 +5,14 @@ use spotsweep_control_plane::calls::JobDefinition;
 
 pub(super) fn job_definition(found: types::JobDefinition) -> JobDefinition {
     let resources = resources(found.container_properties.as_ref(), found.ecs_properties.as_ref());
+    let command = found.container_properties.as_ref().map(|container| container.command().to_vec()).unwrap_or_default();
     let timeout = found.timeout.and_then(|timeout| timeout.attempt_duration_seconds);
     JobDefinition {
         arn: found.job_definition_arn,
         revision: found.revision.and_then(|revision| u32::try_from(revision).ok()),
         status: found.status,
         timeout_seconds: timeout.and_then(|seconds| u32::try_from(seconds).ok()),
+        command,
         resources,
     }
 }

@@ -111,6 +111,8 @@ pub struct JobDefinition {
     pub status: Option<String>,
     /// Timeout of each attempt, in seconds.
     pub timeout_seconds: Option<u32>,
+    /// The container's command.
+    pub command: Vec<String>,
     /// `resourceRequirements` of all containers, by type.
     pub resources: Vec<(String, String)>,
 }

@@ -11,6 +11,9 @@ use spotsweep_records::sweep::target::{Base, BaseSnapshot, BaseVolume, Definitio
 use spotsweep_records::workspace::{Keep, Origin, SWEEP_TAG, WorkspacePlan};
 use spotsweep_sweep_file::Problem;
 
+/// File name of the runner's program.
+const RUNNER: &str = "spotsweep-runner";
+
 /// Why something cannot be used, and how a person can change that.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Refused {
@@ -30,6 +33,10 @@ pub fn check(prepared: &Prepared, target: &Target) -> Result<Prepared, Vec<Probl
     match definition(&target.definitions, &plan.definition) {
         Ok(found) => {
             plan.definition.clone_from(&found.arn);
+            // A job's command takes the place of the definition's.
+            if let Some(command) = &mut plan.command {
+                command.splice(..0, launcher(&found.command).iter().cloned());
+            }
             // The runner needs the timeout too.
             plan.timeout_seconds = plan.timeout_seconds.or(found.timeout_seconds);
             plan.gpus = plan.resources.get("GPU").and_then(|gpus| gpus.parse().ok()).unwrap_or(found.gpus);
@@ -62,6 +69,13 @@ fn definition<'a>(found: &'a [Definition], named: &str) -> Result<&'a Definition
              name:revision or ARN",
         ),
     }
+}
+
+/// Returns the words that start the runner, if it is the instance's and not the image's entrypoint.
+fn launcher(command: &[String]) -> &[String] {
+    let is_runner = command.first().is_some_and(|program| program.rsplit('/').next() == Some(RUNNER));
+    let end = command.iter().position(|word| word == "--").filter(|_| is_runner);
+    end.map_or(&[], |end| &command[..=end])
 }
 
 fn queue(found: Option<&Queue>, named: &str) -> Result<(), Refused> {
@@ -227,11 +241,26 @@ mod tests {
     }
 
     #[test]
+    fn the_runner_of_the_instance_starts_every_command() {
+        for (command, expected) in [
+            ("/opt/spotsweep/spotsweep-runner -- python train.py", 2),
+            ("spotsweep-runner -- --", 2),
+            ("/opt/spotsweep/spotsweep-runner python train.py", 0),
+            ("python train.py -- spotsweep-runner", 0),
+            ("/opt/spotsweep-runner/start -- python", 0),
+            ("", 0),
+        ] {
+            let command: Vec<String> = command.split_whitespace().map(str::to_owned).collect();
+            assert_eq!(launcher(&command), &command[..expected]);
+        }
+    }
+
+    #[test]
     fn the_newest_active_revision_is_pinned() {
         let arn = "arn:aws:batch:us-east-1:000000000000:job-definition/train";
         let revision = |revision, status: &str| {
             let (arn, status) = (format!("{arn}:{revision}"), status.into());
-            Definition { arn, revision, status, timeout_seconds: Some(60), gpus: 1 }
+            Definition { arn, revision, status, timeout_seconds: Some(60), gpus: 1, command: Vec::new() }
         };
         let found = [revision(1, "ACTIVE"), revision(2, "ACTIVE"), revision(3, "INACTIVE")];
         for named in ["train", arn, &format!("{arn}:2")] {

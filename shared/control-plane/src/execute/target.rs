@@ -77,6 +77,7 @@ fn definition(found: JobDefinition) -> Result<Definition, CallError> {
         revision: found.revision.ok_or_else(incomplete)?,
         status: found.status.ok_or_else(incomplete)?,
         timeout_seconds: found.timeout_seconds,
+        command: found.command,
     })
 }
 

@@ -63,6 +63,8 @@ pub struct Definition {
     pub timeout_seconds: Option<u32>,
     /// GPUs of its containers, for jobs without a number of their own.
     pub gpus: u32,
+    /// Its container's command.
+    pub command: Vec<String>,
 }
 
 /// A job queue, with the field that a sweep's check needs.
