@@ -22,6 +22,8 @@ use crate::storage::Storage;
 use crate::user::User;
 use crate::wandb;
 
+/// The variable with the path of the trial's parameters.
+pub(crate) const PARAMS_VARIABLE: &str = "SPOTSWEEP_PARAMS";
 /// The training's folder in the temporary folder, and the files in it.
 const TRAININGS: &str = "training";
 const METRICS: &str = "metrics";
@@ -75,6 +77,7 @@ impl Workplace {
         let all_storage = root.join("storage");
         let output = all_storage.join(trial.index.to_string());
         let temporary = temporary();
+        prepared(&temporary, made_for_all(&temporary))?;
         let scratch = prepared(&temporary, tempfile::Builder::new().prefix("spotsweep-").tempdir_in(&temporary))?;
         let index = PathBuf::from(trial.index.to_string());
         let kept = Path::new(OWN).join(STORAGE);
@@ -215,7 +218,7 @@ impl Workplace {
         let mut variables = hp_variables(parameters);
         variables.extend(
             [
-                ("SPOTSWEEP_PARAMS", path(&self.parameters())),
+                (PARAMS_VARIABLE, path(&self.parameters())),
                 ("SPOTSWEEP_METRICS", path(&self.trainings().join(METRICS))),
                 ("SPOTSWEEP_FINISHED", path(&self.trainings().join(FINISHED))),
                 ("SPOTSWEEP_TRIAL_INDEX", index.clone()),
@@ -245,6 +248,15 @@ impl Workplace {
 fn temporary() -> PathBuf {
     let usual = std::env::temp_dir();
     if is_protected(&usual).unwrap_or(false) { usual } else { "/tmp".into() }
+}
+
+/// Makes the folder if there is none, as in an image of one program: all users may write to it, and none may replace
+/// what others have written.
+fn made_for_all(folder: &Path) -> io::Result<()> {
+    match Folder::trusted(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Folder::made(folder)?.set_mode(0o1777),
+        found => found.map(|_| ()),
+    }
 }
 
 /// Makes `name` in `folder` a link to `kept`; returns whether it is one. A folder that is not empty stays. If

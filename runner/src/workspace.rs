@@ -35,8 +35,8 @@ pub(crate) enum WorkspaceError {
     )]
     Unformatted { volume: String },
     #[error(
-        "the volume is blank and the image has no mkfs.ext4: add e2fsprogs to the image, or give a formatted one \
-         with `workspace: {{snapshot: snap-…}}`"
+        "the volume is blank, and neither the image nor the instance has mkfs.ext4: add e2fsprogs to the image, or give \
+         a formatted volume with `workspace: {{snapshot: snap-…}}`"
     )]
     NoFormatter,
     #[error("mkfs.ext4 failed")]

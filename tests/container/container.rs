@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use rustix::fs::{major, minor};
+use rustix::fs::{CWD, FileType, Mode, major, minor, mknodat};
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use serde_json::{Value, json};
 use tokio::process::Child;
@@ -39,6 +39,10 @@ pub(crate) struct Start<'a> {
     pub(crate) driver: &'a Path,
     pub(crate) environment: Vec<(&'a str, String)>,
     pub(crate) binds: Vec<Bind<'a>>,
+    /// The instance's folder with the runner, if jobs mount it.
+    pub(crate) of_instance: Option<PathBuf>,
+    /// Files of the image that this container does not have.
+    pub(crate) without: &'a [&'a str],
     pub(crate) command: &'a [&'a str],
 }
 
@@ -62,6 +66,12 @@ impl Container {
         let folder = &start.folder;
         for name in ["written", "work", "root", "runc"] {
             fs::create_dir_all(folder.join(name)).unwrap();
+        }
+        for path in start.without {
+            let hidden = folder.join("written").join(path);
+            fs::create_dir_all(hidden.parent().unwrap()).unwrap();
+            // A layer removes a file of the one below with such a device.
+            mknodat(CWD, hidden, FileType::CharacterDevice, Mode::empty(), 0).unwrap();
         }
         // The layers are those of Docker's overlay2: the image below, and what the container writes above.
         let layers = ["lowerdir", "upperdir", "workdir"].into_iter().zip([
@@ -144,6 +154,11 @@ fn configuration(start: &Start<'_>) -> Value {
     for (from, to) in &start.binds {
         let bind = json!({ "destination": to, "type": "bind", "source": from, "options": ["rbind", "rprivate"] });
         configuration["mounts"].as_array_mut().unwrap().push(bind);
+    }
+    if let Some(folder) = &start.of_instance {
+        let options = ["rbind", "rprivate", "ro"];
+        let mount = json!({ "destination": "/opt/spotsweep", "type": "bind", "source": folder, "options": options });
+        configuration["mounts"].as_array_mut().unwrap().push(mount);
     }
     // The host's network is the namespace that the test has made.
     let network = json!({ "type": "network", "path": start.network.path() });

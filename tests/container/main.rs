@@ -16,6 +16,7 @@ mod container;
 mod gpus;
 mod hostile;
 mod image;
+mod images;
 mod killed;
 mod network;
 mod scene;
@@ -117,6 +118,9 @@ fn the_container_is_what_the_job_definition_asks_for() {
         "User: root",
         "- { Name: devices, Host: { SourcePath: /dev } }",
         "- { SourceVolume: devices, ContainerPath: /host/dev, ReadOnly: false }",
+        "Host: { SourcePath: /opt/spotsweep }",
+        "ContainerPath: /opt/spotsweep, ReadOnly: true",
+        "[/opt/spotsweep/spotsweep-runner, --, ",
         "- { Name: SPOTSWEEP_DEV, Value: /host/dev }",
         "{ Name: SPOTSWEEP_USER, Value: !Ref TrialUser }",
     ] {

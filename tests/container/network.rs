@@ -1,6 +1,7 @@
 //! Makes the instance's network in a namespace of the test's own, and another namespace, behind a link, for what is not
 //! on the instance.
 
+use std::env::consts::ARCH;
 use std::fs::{self, File};
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
 use std::os::fd::AsFd;
@@ -52,23 +53,36 @@ impl Network {
         self.instance.path()
     }
 
-    /// Runs the launch template's script as an instance does at its boot, on a root file system in `folder`.
-    pub(crate) fn boot(&self, folder: &Path) {
+    /// Runs the launch template's script as an instance does at its boot, on a root file system in `folder`. It finds
+    /// the `runner` that it has to fetch from an earlier boot.
+    pub(crate) fn boot(&self, folder: &Path, runner: Option<&Path>) {
         let template = include_str!("../../infra/compute.yaml");
         let (_, script) = template.split_once("#cloud-boothook\n").unwrap();
         let (script, _) = script.split_once("--==SPOTSWEEP==--").unwrap();
+        // The template's parts are joined, and one has its parameters.
+        let lines =
+            script.lines().map(str::trim_start).filter(|line| !line.starts_with("- ") && !line.starts_with("bucket="));
+        let script: String = lines.map(|line| format!("{line}\n")).collect();
         let programs = folder.join("programs");
         fs::create_dir(&programs).unwrap();
         // The script stops the ECS agent if it fails. With this, no service of this machine is stopped.
         symlink("/bin/true", programs.join("systemctl")).unwrap();
         let script_file = folder.join("boothook");
-        fs::write(&script_file, script.lines().map(|line| format!("{}\n", line.trim_start())).collect::<String>())
-            .unwrap();
+        fs::write(&script_file, script).unwrap();
+        let hash = runner.map(|runner| {
+            let kept = folder.join("instance/opt/spotsweep");
+            fs::create_dir_all(&kept).unwrap();
+            fs::copy(runner, kept.join("spotsweep-runner")).unwrap();
+            let summed = Command::new("sha256sum").arg(runner).output().unwrap();
+            String::from_utf8(summed.stdout).unwrap()[..64].to_owned()
+        });
         let booted = Command::new("nsenter")
             .arg(format!("--net={}", self.path().display()))
             .arg("bash")
             .arg(script_file)
             .env("ROOT", folder.join("instance"))
+            .envs([("x86_64", ""), ("aarch64", "")])
+            .env(ARCH, hash.unwrap_or_default())
             .env("PATH", format!("{}:{}", programs.display(), std::env::var("PATH").unwrap()))
             .stdin(Stdio::null())
             .output()

@@ -21,6 +21,8 @@ use crate::volume::Volume;
 
 /// The training's command as a W&B config has it. Some tests have another one.
 const COMMAND: &[&str] = &["python3", "/train.py", "${args}"];
+/// The words before the command where the instance has fetched the runner.
+const FETCHED: &[&str] = &["/opt/spotsweep/spotsweep-runner", "--"];
 /// Times that are shorter than on AWS.
 const PAUSES: [(&str, &str); 3] =
     [("SPOTSWEEP_REPORT_SECONDS", "0.1"), ("SPOTSWEEP_SEAL_SECONDS", "0.2"), ("SPOTSWEEP_IMDS_POLL_SECONDS", "0.1")];
@@ -33,27 +35,50 @@ pub(crate) struct Scene {
     pub(crate) command: &'static [&'static str],
     /// Variables of the containers that are added to a job's, or replace them.
     pub(crate) variables: Vec<(&'static str, String)>,
+    /// The image's entrypoint.
+    pub(crate) entrypoint: &'static [&'static str],
+    /// Files of the image that the containers do not have.
+    pub(crate) without: &'static [&'static str],
+    /// Whether jobs mount the instance's runner.
+    is_fetched: bool,
     network: Network,
     name: String,
-    image: &'static Path,
+    image: PathBuf,
     folder: TempDir,
 }
 
 impl Scene {
     /// Makes a trial with these parameters. `None` if this machine cannot run containers.
     pub(crate) fn make(parameters: &Value) -> Option<Self> {
+        Some(Self::of(image()?.to_owned(), None, parameters))
+    }
+
+    /// Makes a trial in an `image`, on an instance that has fetched a `runner`, if there is one.
+    pub(crate) fn of(image: PathBuf, runner: Option<&Path>, parameters: &Value) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        let image = image()?;
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("spotsweep-{}-{number}", std::process::id());
         let folder = tempfile::Builder::new().prefix(&name).tempdir_in(image.parent().unwrap()).unwrap();
         fs::create_dir(folder.path().join("probe")).unwrap();
         let network = Network::make(&name).unwrap();
-        network.boot(folder.path());
+        network.boot(folder.path(), runner);
         let volume = Volume::create(folder.path(), format!("vol-{:08x}{number:02x}", std::process::id()));
         let services = Services::start(&network, folder.path(), &volume.id, parameters);
         let gpus = Gpus::make(folder.path(), 1000 + std::process::id() % 4096 * 64 + number * 2);
-        Some(Self { volume, services, gpus, command: COMMAND, variables: Vec::new(), network, name, image, folder })
+        Self {
+            volume,
+            services,
+            gpus,
+            command: COMMAND,
+            variables: Vec::new(),
+            entrypoint: if runner.is_some() { &[] } else { &["spotsweep-runner", "--"] },
+            without: &[],
+            is_fetched: runner.is_some(),
+            network,
+            name,
+            image,
+            folder,
+        }
     }
 
     /// Another trial's volume.
@@ -67,26 +92,32 @@ impl Scene {
     pub(crate) fn start(&self, attempt: u32, more: &[Bind<'_>]) -> Container {
         let hosts = self.file("hosts", &format!("127.0.0.1 localhost\n{}", Services::host_lines()));
         let runner = Binaries::build().get("spotsweep-runner");
-        let training = Path::new(env!("CARGO_MANIFEST_DIR")).join("container/train.py");
+        let [training, shell] =
+            ["train.py", "train.sh"].map(|name| Path::new(env!("CARGO_MANIFEST_DIR")).join("container").join(name));
         let probe = self.folder.path().join("probe");
         let mut binds: Vec<Bind<'_>> = vec![
             (&hosts, "/etc/hosts"),
             (&self.services.roots, "/etc/ssl/certs/ca-certificates.crt"),
-            (&runner, "/usr/local/bin/spotsweep-runner"),
             (&training, "/train.py"),
+            (&shell, "/train.sh"),
             (&probe, "/probe"),
         ];
         binds.push((self.volume.list(), "/sys/class/block"));
+        if self.entrypoint.first() == Some(&"spotsweep-runner") {
+            binds.push((&runner, "/usr/local/bin/spotsweep-runner"));
+        }
         binds.extend(more);
         Container::start(&Start {
             id: format!("{}-{attempt}", self.name),
             folder: self.folder.path().join(format!("attempt-{attempt}")),
-            image: self.image,
+            image: &self.image,
             network: &self.network,
             driver: &self.gpus.driver,
             environment: [environment(attempt), self.variables.clone()].concat(),
             binds,
-            command: &[&["spotsweep-runner", "--"], self.command].concat(),
+            of_instance: self.is_fetched.then(|| self.folder.path().join("instance/opt/spotsweep")),
+            without: self.without,
+            command: &[self.entrypoint, if self.is_fetched { FETCHED } else { &[] }, self.command].concat(),
         })
     }
 
@@ -97,8 +128,8 @@ impl Scene {
         self.volume.attach();
         let ended = self.start(attempt, &[]).outcome().await;
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-        let start = format!("\nstarting after step {step}\n");
-        assert!(ended.stdout.contains(&start), "{start}{}{}", ended.stdout, ended.stderr);
+        let start = format!("starting after step {step}");
+        assert!(ended.stdout.lines().any(|line| line == start), "{start}{}{}", ended.stdout, ended.stderr);
         // Each of the thirty steps has added its number once.
         let model = self.services.output("model.json");
         assert_eq!(model.as_deref(), Some(r#"{"step": 30, "sum": 465}"#), "{}", ended.stderr);

@@ -23,6 +23,10 @@ const XFS_MAGIC: ([u8; 4], usize) = (*b"XFSB", 0);
 /// and the last 64 KiB.
 const MARK_FROM_END: i64 = 1024 * 1024;
 
+const MKFS: &str = "mkfs.ext4";
+/// The folder of the instance's mkfs.ext4, which the launch template's script makes.
+const OF_INSTANCE: &str = "e2fsprogs";
+
 /// What a device contains, according to its first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Content {
@@ -56,7 +60,9 @@ pub(super) fn make(device: &Path, volume: &str) -> Result<(), WorkspaceError> {
     write_mark(device, &mark).map_err(WorkspaceError::Format)?;
     // Discarding would remove the mark; a blank volume has nothing to discard.
     let options = ["-q", "-m", "0", "-E", "nodiscard"];
-    match Command::new("mkfs.ext4").args(options).arg(device).stdin(Stdio::null()).output() {
+    let mut mkfs = std::env::current_exe().ok().and_then(|runner| of_instance(&runner));
+    let mkfs = mkfs.get_or_insert_with(|| Command::new(MKFS));
+    match mkfs.args(options).arg(device).stdin(Stdio::null()).output() {
         Ok(output) if output.status.success() => {}
         Ok(output) => {
             let text = String::from_utf8_lossy(&output.stderr).trim().to_owned();
@@ -69,6 +75,17 @@ pub(super) fn make(device: &Path, volume: &str) -> Result<(), WorkspaceError> {
         Err(error) => return Err(WorkspaceError::Format(error)),
     }
     write_mark(device, &vec![0; mark.len()]).map_err(WorkspaceError::Format)
+}
+
+/// The instance's mkfs.ext4, which lies next to its runner with its libraries and their loader: the image may have
+/// another C library, or none. `None` if the runner is the image's.
+fn of_instance(runner: &Path) -> Option<Command> {
+    let folder = runner.parent()?.join(OF_INSTANCE);
+    folder.join(MKFS).exists().then(|| {
+        let mut loader = Command::new(folder.join("ld.so"));
+        loader.arg("--library-path").arg(&folder).arg(folder.join(MKFS));
+        loader
+    })
 }
 
 /// Whether an attempt has died while it made this volume's file system. Then nothing was ever mounted.

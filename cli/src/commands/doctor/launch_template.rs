@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn the_template_of_this_project_has_what_is_looked_for() {
         let text = include_str!("../../../../infra/compute.yaml");
-        let (_, user_data) = text.split_once("Fn::Base64: |\n").unwrap();
+        let (_, user_data) = text.split_once("Fn::Base64: !Join\n").unwrap();
         assert_eq!(judged(user_data), [State::Ok]);
     }
 
