@@ -11,6 +11,8 @@ mod expand;
 pub(crate) mod explain;
 pub(crate) mod export;
 #[cfg(feature = "local")]
+mod init;
+#[cfg(feature = "local")]
 mod local;
 pub(crate) mod logs;
 mod ls;
@@ -41,6 +43,8 @@ use expand::Expand;
 use explain::Explain;
 use export::Export;
 #[cfg(feature = "local")]
+use init::Init;
+#[cfg(feature = "local")]
 use local::Local;
 use logs::Logs;
 use ls::Ls;
@@ -69,6 +73,8 @@ pub(crate) struct Args {
 const EXAMPLES: &str = "\
 Examples:
   spotsweep demo                          train 24 digit classifiers on this machine, no AWS needed
+  spotsweep init                          write a sweep file for the script of this folder
+  spotsweep try sweep.yaml                show whether it survives interruptions, on this machine
   spotsweep validate sweep.yaml           every mistake of a sweep file, with how to fix it
   spotsweep expand sweep.yaml --limit 5   the first five trials that it stands for
   spotsweep submit sweep.yaml             drop it into the bucket and wait for the plan
@@ -88,6 +94,9 @@ pub(crate) enum Command {
     /// Run a whole sweep on this machine: local stack up, file dropped, trials trained, results collected
     #[cfg(feature = "local")]
     Demo(Demo),
+    /// Write a sweep file for a training script, from its options
+    #[cfg(feature = "local")]
+    Init(Init),
     /// Try a training script: one trial on this machine, interrupted at several moments
     #[cfg(feature = "local")]
     Try(TryOut),
@@ -140,6 +149,8 @@ pub(crate) async fn run(command: Command) -> Result<ExitCode, Failure> {
     match command {
         #[cfg(feature = "local")]
         Command::Demo(args) => demo::run(args).await,
+        #[cfg(feature = "local")]
+        Command::Init(args) => init::run(args).await,
         #[cfg(feature = "local")]
         Command::Try(args) => try_out::run(args).await,
         #[cfg(feature = "local")]

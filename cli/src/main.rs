@@ -16,6 +16,8 @@ mod sweep_file;
 mod sweeps;
 mod target;
 mod timeline;
+#[cfg(feature = "local")]
+mod tried_metrics;
 
 use std::process::ExitCode;
 

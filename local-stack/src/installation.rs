@@ -92,8 +92,9 @@ impl Installation {
     }
 }
 
-/// The folder for data that can be made again (XDG Base Directory Specification, which ignores relative paths).
-fn cache_folder() -> Option<PathBuf> {
+/// The folder for data that can be made again (XDG Base Directory Specification, which ignores relative paths). `None`
+/// without a home.
+pub fn cache_folder() -> Option<PathBuf> {
     let absolute = |name| var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let caches = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
     Some(caches.join("spotsweep"))

@@ -35,7 +35,7 @@ use spotsweep_sweep_file::SweepFile;
 use crate::commands::local::clear_killed;
 use crate::dropped::{self, Dropped, rejected, upload};
 use crate::signals::unless_stopped;
-use crate::{out, sweep_file};
+use crate::{out, sweep_file, tried_metrics};
 use bucket::Bucket;
 use library::Library;
 use one_trial::OneTrial;
@@ -107,7 +107,7 @@ pub(super) async fn run(mut args: TryOut) -> Result<ExitCode, Failure> {
     let script = Script::new(file.as_ref(), &args.command, &code);
     args.stack.as_on_aws = true;
     let mut stack = unless_stopped(start(&args, &code)).await?;
-    let answer = unless_stopped(tried(&mut stack, &script, &args)).await;
+    let answer = unless_stopped(tried(&mut stack, (&script, &code), &args)).await;
     let answer = answer.map_err(|failure| stack.check().err().unwrap_or(failure));
     let logs = stack.functions_log().to_owned();
     stack.stop(if answer.is_ok() { Logs::Remove } else { Logs::Keep }).await;
@@ -157,12 +157,13 @@ fn code_folder(args: &TryOut) -> Result<PathBuf, Failure> {
 
 /// Tries the script, and prints the results. If the training ended too soon to show whether it goes on, it is tried
 /// once more. Returns `None` if the file was rejected.
-async fn tried(stack: &mut Stack, script: &Script, args: &TryOut) -> Result<Option<Answer>, Failure> {
+async fn tried(stack: &mut Stack, (script, code): (&Script, &Path), args: &TryOut) -> Result<Option<Answer>, Failure> {
     let began = Instant::now();
     let (metric, source) = (script.metric(), script.source.as_str());
     let Some(outcome) = once(stack, &script.trial, metric, (args.notice, args.limit.into())).await? else {
         return Ok(None);
     };
+    tried_metrics::note(code, outcome.metrics.keys().cloned().collect());
     let seen = Trial::new(&outcome, metric, script.library);
     let made = Made::new((args, args.notice), (&script.trial, source), (&seen, outcome.end));
     let is_too_short = outcome.end == End::Over && !verdict(&seen.facts()).gaps.is_empty();

@@ -1,4 +1,5 @@
-//! Runs `spotsweep try`: trainings that go on from every interruption, and trainings that do not.
+//! Runs `spotsweep try`: trainings that go on from every interruption, and trainings that do not. `spotsweep init` makes a
+//! sweep file from what was tried.
 
 use std::fs;
 use std::path::Path;
@@ -51,6 +52,7 @@ import argparse, os, time
 parser = argparse.ArgumentParser()
 parser.add_argument("way")
 parser.add_argument("--epochs", type=int, default=4)
+parser.add_argument("--lr", type=float, default=0.01, help="learning rate (default: 0.01)")
 for epoch in range(1, parser.parse_args().epochs + 1):
     time.sleep(0.5)
     print(f"epoch={epoch} val_acc={1 - 1 / (epoch + 1):.3f}", flush=True)
@@ -71,13 +73,35 @@ fn tried(way: &str, options: &[&str]) -> (Option<i32>, String) {
         .args(["--", "python3", "train.py", way])
         .current_dir(folder.path())
         .env("SPOTSWEEP_LOCAL", folder.path().join("local"))
+        .env("XDG_CACHE_HOME", folder.path().join("cache"))
         .output()
         .unwrap();
+    if way == "short" {
+        makes_a_sweep_file(folder.path());
+    }
     let said = format!("{}\n{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     let left = fs::read_dir(folder.path().join("local/runs")).map_or(0, Iterator::count);
     assert_eq!(left, 0, "nothing is left: {}", folder.path().display());
     assert!(!Path::new("spotsweep-results").exists());
     (output.status.code(), said)
+}
+
+/// The file has the script's options, and ranks by the metric that was found.
+fn makes_a_sweep_file(folder: &Path) {
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(Binaries::build().get("spotsweep"));
+        let output = command.args(arguments).current_dir(folder).env("XDG_CACHE_HOME", folder.join("cache")).output();
+        let output = output.unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let init = ["init", "--output", "made.yaml", "--", "python3", "train.py"];
+    let (code, said) = run(&init);
+    assert_eq!(code, Some(0), "{said}");
+    let made = fs::read_to_string(folder.join("made.yaml")).unwrap();
+    assert!(made.contains("metric: {name: val_acc, goal: maximize}") && made.contains("\n  lr: {"), "{made}");
+    assert_eq!(run(&["validate", "made.yaml"]).0, Some(0), "{made}");
+    let (code, said) = run(&init);
+    assert!(code == Some(2) && said.contains("made.yaml exists"), "{said}");
 }
 
 /// The test takes a minute, because each of five interruptions waits for its moment between checkpoints.
