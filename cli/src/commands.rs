@@ -29,6 +29,7 @@ mod validate;
 pub(crate) mod watch;
 
 use std::process::ExitCode;
+use std::sync::LazyLock;
 
 use clap::{Parser, Subcommand};
 
@@ -62,9 +63,15 @@ use watch::Watch;
 
 use spotsweep_protocol::failure::Failure;
 
+/// The version, with the commit that a release was built from. `.ci/wheel` sets the variable.
+static VERSION: LazyLock<String> = LazyLock::new(|| {
+    let commit = option_env!("SPOTSWEEP_COMMIT").unwrap_or("built from a checkout");
+    format!("{} ({commit})", env!("CARGO_PKG_VERSION"))
+});
+
 /// Hyperparameter sweeps on AWS Batch Spot: drop a file, get one trial per parameter set.
 #[derive(Debug, Parser)]
-#[command(name = "spotsweep", version, arg_required_else_help = true, after_help = EXAMPLES)]
+#[command(name = "spotsweep", version = VERSION.as_str(), arg_required_else_help = true, after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Command,

@@ -55,6 +55,13 @@ fn colours_are_off_where_they_are_not_wanted() {
 }
 
 #[test]
+fn the_version_names_what_was_built() {
+    let output = Command::new(Binaries::build().get("spotsweep")).arg("--version").output().unwrap();
+    let expected = format!("spotsweep {} (built from a checkout)\n", env!("CARGO_PKG_VERSION"));
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), expected);
+}
+
+#[test]
 fn shells_learn_every_command() {
     for (shell, part) in
         [("bash", "complete -F _spotsweep"), ("zsh", "#compdef spotsweep"), ("fish", "complete -c spotsweep")]
