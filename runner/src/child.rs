@@ -14,6 +14,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process_group, wait};
 use spotsweep_attempt::Stop;
 use spotsweep_protocol::runner_log;
+use spotsweep_seal::AtEnd;
 use spotsweep_seal::disk::MountedDisk;
 use tokio::process::{ChildStderr, ChildStdout};
 use tokio::signal::unix::{self, SignalKind, signal};
@@ -25,6 +26,7 @@ use crate::descendants;
 use crate::exit::Failure;
 use crate::launch::Launcher;
 use crate::log::say;
+use crate::sealing::now_ns;
 use crate::stack_dump;
 use crate::stop::{Order, wants_stacks};
 use crate::stopping::{Step, Stopping, TICK};
@@ -45,12 +47,24 @@ pub(crate) struct Ended {
     pub(crate) is_by_itself: bool,
     /// The files that it had open for writing shortly before it ended. Empty unless it was stopped.
     pub(crate) open: BTreeSet<PathBuf>,
+    /// When it was asked to save and stop, in nanoseconds since 1970. `None` if it does not handle the signal.
+    asked_ns: Option<i64>,
 }
 
 impl Ended {
     /// Whether it may have ended in the middle of a write: by a signal, or with an error after the stop signal.
     pub(crate) fn may_be_cut_off(&self) -> bool {
         self.code > 128 || (!self.is_by_itself && self.code != 0)
+    }
+
+    /// The state in which it has left its files at `now_ns`, in nanoseconds since 1970.
+    pub(crate) fn at_end(&self, now_ns: i64) -> AtEnd {
+        let at_end = AtEnd::new(self.open.clone(), now_ns, self.may_be_cut_off());
+        let was_killed = self.code == 128 + Signal::KILL.as_raw();
+        match self.asked_ns.filter(|_| was_killed) {
+            Some(asked_ns) => at_end.killed(asked_ns),
+            None => at_end,
+        }
     }
 }
 
@@ -88,24 +102,25 @@ impl Child {
         orders: watch::Receiver<Option<Order>>,
         checkpoints: Option<&(MountedDisk, PathBuf)>,
     ) -> Result<Ended, Failure> {
-        let (code, is_by_itself, open) = tokio::select! {
-            code = self.wait() => (code?, true, BTreeSet::new()),
+        let ended = tokio::select! {
+            code = self.wait() => Ended { code: code?, is_by_itself: true, open: BTreeSet::new(), asked_ns: None },
             stop = stop => self.stop(stop, &orders, checkpoints).await?,
         };
         self.kill_group();
         if !descendants::kill().await {
             say("something that the command started cannot be killed");
         }
-        Ok(Ended { code, is_by_itself, open })
+        Ok(ended)
     }
 
-    /// Returns its exit code, whether it finished by itself, and the files that were open for writing at its end.
+    /// Asks it to save and stop, and kills it when that takes too long.
     async fn stop(
         &mut self,
         stop: Stop,
         orders: &watch::Receiver<Option<Order>>,
         checkpoints: Option<&(MountedDisk, PathBuf)>,
-    ) -> Result<(i32, bool, BTreeSet<PathBuf>), Failure> {
+    ) -> Result<Ended, Failure> {
+        let since_ns = now_ns();
         let root = self.pid.as_raw_nonzero().get();
         let dumps = wants_stacks(&stop) && stack_dump::take(root);
         if dumps {
@@ -137,10 +152,11 @@ impl Child {
                 }
             }
         }
-        let finished = !dumps && self.code.is_some_and(|code| stopping.has_finished_by_itself(code));
+        let is_by_itself = !dumps && self.code.is_some_and(|code| stopping.has_finished_by_itself(code));
+        let asked_ns = stopping.has_signalled().then_some(since_ns);
         let open = stopping.into_open_files();
         let code = self.wait().await?;
-        Ok((code, finished, open))
+        Ok(Ended { code, is_by_itself, open, asked_ns })
     }
 
     async fn wait(&mut self) -> Result<i32, Failure> {

@@ -5,7 +5,6 @@ use std::time::SystemTime;
 
 use spotsweep_attempt::Event;
 use spotsweep_protocol::claim::{Outputs, Rollback};
-use spotsweep_seal::AtEnd;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
@@ -95,7 +94,7 @@ impl Attempt<'_> {
             never = reporting => never,
             never = looking => never,
         };
-        let at_end = AtEnd::new(ended.open.clone(), now_ns(), ended.may_be_cut_off());
+        let at_end = ended.at_end(now_ns());
         let seconds = started.elapsed().as_secs_f64();
         let deadline = self.orders.borrow().as_ref().map(|order| began + order.stop.deadline);
         let recorded = recording.finish(deadline).await;

@@ -340,7 +340,8 @@ impl Sealer {
         let file = self.checkpoints.join(path);
         let doubtful = at_end.was_writing(disk, &file, stamp) && !is_whole(disk, &file)?;
         let is_cut_off = || -> io::Result<bool> {
-            Ok(self.is_emptied(path, stamp.bytes) || (doubtful && self.is_cut_off(disk, path, stamp)?))
+            Ok(self.is_emptied(path, stamp.bytes)
+                || (doubtful && (self.is_cut_off(disk, path, stamp)? || self.may_be_two(disk, path, stamp, at_end)?)))
         };
         if !is_log(path, self.record.change(path)) && is_cut_off()? {
             return Ok(AtItsEnd::CutOff);
@@ -360,6 +361,14 @@ impl Sealer {
     fn is_left_over(&self, disk: &dyn Disk, path: &str, stamp: Stamp) -> io::Result<bool> {
         let is_old = is_numbered(path) && self.first.get(path) == Some(&stamp);
         Ok(is_old && (!self.record.failures.is_empty() || !is_whole(disk, &self.checkpoints.join(path))?))
+    }
+
+    /// Whether a file that the command was killed in may have parts of two versions of which none was sealed: a handler
+    /// that abandons a save begins another one in the same file, and no format shows that. A sealed version is safer.
+    fn may_be_two(&self, disk: &dyn Disk, path: &str, stamp: Stamp, at_end: &AtEnd) -> io::Result<bool> {
+        let file = self.checkpoints.join(path);
+        let has_sealed = !is_numbered(path) && self.record.kept.get(path).is_some_and(|kept| !kept.doubtful);
+        Ok(has_sealed && at_end.was_killed_writing(disk, &file, stamp) && disk.may_mix(&file)?)
     }
 
     fn is_cut_off(&self, disk: &dyn Disk, path: &str, stamp: Stamp) -> io::Result<bool> {

@@ -11,10 +11,12 @@ use spotsweep_protocol::claim::{Outputs, Reply, Request, Rollback, Seal};
 use spotsweep_records::trial::Trial;
 use spotsweep_seal::{AtEnd, BadEnd, Sealer};
 
+use super::command::KILLED;
 use super::workspace::POINT;
 use super::{Agent, Doing, Next, STEPS, metrics};
 use crate::injected_bug::InjectedBug;
 use crate::run::Simulation;
+use crate::run::training::habits::Format;
 use crate::run::training::nanoseconds;
 use crate::run::watch::Seen;
 
@@ -31,6 +33,8 @@ pub(super) struct Left {
     pub(super) sealer: Option<Sealer>,
     pub(super) open: Vec<PathBuf>,
     pub(super) is_cut_off: bool,
+    /// When the command was asked to save and stop. `None` if it does not handle the signal.
+    pub(super) asked: Option<Timestamp>,
     pub(super) step: u32,
     pub(super) code: i32,
     pub(super) error: String,
@@ -145,8 +149,12 @@ impl Simulation {
         let (Some(volume), Some(mut sealer)) = (agent.left.volume.clone(), agent.left.sealer.take()) else {
             return Ok(Event::Sealed);
         };
-        let Left { open, is_cut_off, .. } = agent.left.clone();
+        let Left { open, is_cut_off, asked, code, .. } = agent.left.clone();
         let at_end = AtEnd::new(open.iter().cloned().collect(), nanoseconds(self.harness.now), is_cut_off);
+        let at_end = match asked.filter(|_| code == KILLED) {
+            Some(asked) => at_end.killed(nanoseconds(asked)),
+            None => at_end,
+        };
         let has_time = !self.rng.occurs(self.chaos.slow_seals);
         let left = self.with_files(agent, &volume, |files| files.seen().clone())?;
         let sealed = self.with_disk(agent, &volume, |disk| {
@@ -155,7 +163,11 @@ impl Simulation {
         })?;
         sealed.map_err(|error: std::io::Error| format!("not sealed: {error}"))?;
         self.note(agent, |_| format!("ends, cut off {is_cut_off}, {open:?} open, and seals {:?}", sealer.summary()));
-        if has_time && is_left {
+        let was_killed_saving = asked.is_some() && code == KILLED && !open.is_empty();
+        let is_in_doubt = was_killed_saving && self.chaos.habits.format == Format::Raw;
+        if is_in_doubt {
+            self.watch.killed_writing(&agent.container.trial);
+        } else if has_time && is_left {
             self.watch.sealed_at_end(&self.chaos.habits, &agent.container.trial, &left);
         }
         if !has_time {

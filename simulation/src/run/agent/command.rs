@@ -23,7 +23,7 @@ use crate::run::watch::Seen;
 const LOOK: Duration = Duration::from_secs(3);
 
 /// The exit code of a command that is killed.
-const KILLED: i32 = 137;
+pub(super) const KILLED: i32 = 137;
 
 /// The state of a stop in progress.
 #[derive(Debug, Clone)]
@@ -188,6 +188,7 @@ impl Simulation {
         let is_over = !matches!(then, Then::Wait | Then::KillAtCheckpoint);
         if is_over || is_complete {
             self.has_saved(agent, &run.training, &stopping);
+            agent.left.asked = stopping.decisions.has_signalled().then_some(stopping.since);
             let at_last_look = before.into_iter().filter(|_| then != Then::Ended);
             let open: Vec<PathBuf> = at_last_look.chain(run.training.open_files()).collect();
             let code = run.training.ended().unwrap_or(KILLED);

@@ -39,8 +39,17 @@ impl Watch {
         *sealed = step.max(*sealed);
     }
 
+    /// The command was killed while it saved, with a file open that has no format. The file may be complete, but only
+    /// the simulation knows that.
+    pub(in crate::run) fn killed_writing(&mut self, trial: &TrialRef) {
+        self.in_doubt.insert(trial.clone());
+    }
+
     /// The runner has quarantined or otherwise changed checkpoints.
     pub(in crate::run) fn put_aside(&mut self, habits: &Habits, trial: &TrialRef, before: &View, after: &View) {
+        if self.in_doubt.remove(trial) {
+            return;
+        }
         let newest = |view| newest_whole(habits, trial.index, view, CHECKPOINTS);
         // A script that loads what its pointer names would not start from a newer checkpoint.
         let is_named = named_step(habits, before).is_none_or(|named| newest(before) <= Some(named));
