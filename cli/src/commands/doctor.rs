@@ -9,6 +9,7 @@ pub(super) mod finding;
 mod gpu_image;
 mod launch_template;
 pub(super) mod quotas;
+mod runner;
 pub(super) mod stack;
 mod storage;
 

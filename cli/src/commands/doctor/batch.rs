@@ -65,7 +65,7 @@ async fn look_at_queue(client: &Client, name: &str, target: &Target, deployment:
         // The local stack's instances do not boot, so there is no image to check.
         if !is_local {
             let ec2 = aws_sdk_ec2::Client::new(&target.config);
-            findings.extend(launch_template::look(&ec2, environment).await);
+            findings.extend(launch_template::look(&target.config, environment).await);
             findings.extend(gpu_image::look(&ec2, environment).await);
             findings.extend(quotas::look(&target.config, need(environment).as_slice()).await);
         }

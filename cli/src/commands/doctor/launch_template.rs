@@ -1,10 +1,12 @@
 //! Checks what a compute environment's launch template sets on its instances before the ECS agent starts.
 
+use aws_config::SdkConfig;
 use aws_sdk_batch::types::{ComputeEnvironmentDetail, LaunchTemplateSpecification};
 use aws_sdk_ec2::Client;
 use aws_smithy_types::base64;
 
 use super::finding::{Finding, State};
+use super::runner;
 
 const ABOUT: &str = "launch template";
 const FIX: &str = "add the user data of infra/compute.yaml to it as a MIME part, and put the compute environment \
@@ -54,14 +56,15 @@ const WANTED: [Wanted; 6] = [
     },
 ];
 
-/// Makes one finding for each missing setting, or one that nothing is missing.
-pub(super) async fn look(client: &Client, environment: &ComputeEnvironmentDetail) -> Vec<Finding> {
+/// Makes one finding for each missing setting, or one that nothing is missing. Others are about the runner that the
+/// instances fetch.
+pub(super) async fn look(config: &SdkConfig, environment: &ComputeEnvironmentDetail) -> Vec<Finding> {
     let name = environment.compute_environment_name().unwrap_or_default();
     let Some(template) = environment.compute_resources().and_then(|resources| resources.launch_template()) else {
         return judge(name, "");
     };
-    match user_data(client, template).await {
-        Ok(text) => judge(name, &text),
+    match user_data(&Client::new(config), template).await {
+        Ok(text) => [judge(name, &text), runner::look(config, name, &text).await].concat(),
         Err(finding) => vec![*finding],
     }
 }
