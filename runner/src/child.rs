@@ -59,12 +59,9 @@ impl Ended {
 
     /// The state in which it has left its files at `now_ns`, in nanoseconds since 1970.
     pub(crate) fn at_end(&self, now_ns: i64) -> AtEnd {
-        let at_end = AtEnd::new(self.open.clone(), now_ns, self.may_be_cut_off());
         let was_killed = self.code == 128 + Signal::KILL.as_raw();
-        match self.asked_ns.filter(|_| was_killed) {
-            Some(asked_ns) => at_end.killed(asked_ns),
-            None => at_end,
-        }
+        let at_end = AtEnd::new(self.open.clone(), now_ns, self.may_be_cut_off());
+        at_end.killed_after(self.asked_ns.filter(|_| was_killed))
     }
 }
 

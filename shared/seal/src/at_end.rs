@@ -27,11 +27,11 @@ impl AtEnd {
         Self { open, time: now_ns, is_cut_off, killed_after: None }
     }
 
-    /// The same for a command that handles the stop signal and was killed while it did. It had got the signal at
-    /// `asked_ns`, in nanoseconds since 1970.
+    /// The same for a command that may handle the stop signal and was killed while it did. It had got the signal at
+    /// `asked_ns`, in nanoseconds since 1970; `None` for another end.
     #[must_use]
-    pub fn killed(self, asked_ns: i64) -> Self {
-        Self { killed_after: Some(asked_ns), ..self }
+    pub fn killed_after(self, asked_ns: Option<i64>) -> Self {
+        Self { killed_after: asked_ns, ..self }
     }
 
     /// Whether the file at `path` may be cut off.

@@ -383,7 +383,7 @@ fn a_file_that_the_command_was_killed_in_goes_back_to_a_sealed_version() {
         let modified_ns = i64::try_from(bench.clock).unwrap() * 1_000_000_000;
         let open: BTreeSet<_> = was_open.then(|| bench.at("latest.raw")).into_iter().collect();
         let asked_ns = if is_late { modified_ns - 1 } else { modified_ns + 1 };
-        let at_end = AtEnd::new(open, modified_ns + 5_000_000_000, true).killed(asked_ns);
+        let at_end = AtEnd::new(open, modified_ns + 5_000_000_000, true).killed_after(Some(asked_ns));
         sealer.finish(&bench.disk(), &at_end, &IN_TIME).unwrap();
         bench.resume();
         let goes_back = was_open && is_late && has_sealed;

@@ -151,10 +151,7 @@ impl Simulation {
         };
         let Left { open, is_cut_off, asked, code, .. } = agent.left.clone();
         let at_end = AtEnd::new(open.iter().cloned().collect(), nanoseconds(self.harness.now), is_cut_off);
-        let at_end = match asked.filter(|_| code == KILLED) {
-            Some(asked) => at_end.killed(nanoseconds(asked)),
-            None => at_end,
-        };
+        let at_end = at_end.killed_after(asked.filter(|_| code == KILLED).map(nanoseconds));
         let has_time = !self.rng.occurs(self.chaos.slow_seals);
         let left = self.with_files(agent, &volume, |files| files.seen().clone())?;
         let sealed = self.with_disk(agent, &volume, |disk| {
