@@ -195,7 +195,9 @@ impl Sealer {
         }
         let texts = text(disk, &kept_path(&self.own, path)).zip(text(disk, &self.checkpoints.join(path)));
         let Some((before, now)) = texts else { return false };
-        let names: BTreeSet<&str> = files.keys().map(|path| file_name(groups.place(path))).collect();
+        // What lay there when the attempt began may not be sealed yet.
+        let paths = files.keys().chain(self.first.keys());
+        let names: BTreeSet<&str> = paths.map(|path| file_name(groups.place(path))).collect();
         let shapes: BTreeSet<String> = names.iter().map(|name| shape(name)).collect();
         names_one(&before, &|word| shapes.contains(&shape(word))) && !names_one(&now, &|word| names.contains(word))
     }

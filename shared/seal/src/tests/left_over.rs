@@ -95,3 +95,31 @@ fn an_empty_pointer_is_put_aside_and_not_the_checkpoint() {
         assert!(bench.at("begun").exists(), "it may be a mark");
     }
 }
+
+/// An attempt is lost after the next checkpoint and its pointer, which no seal has. The attempt after it goes on from
+/// them, and is lost while it writes the pointer again.
+#[test]
+fn a_pointer_that_lay_there_unsealed_names_the_checkpoint_that_the_training_started_from() {
+    for seals in [false, true] {
+        let mut bench = Bench::new(true);
+        let (mut sealer, _) = bench.resume();
+        bench.write("step-000010.bin", &[0xfd; 1900]);
+        bench.write("step-000012.bin", &[0xfe; 1900]);
+        bench.write("latest", b"step-000012.bin");
+        assert!(sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap());
+        bench.write("step-000015.bin", &[0xff; 1900]);
+        fs::remove_file(bench.at("step-000010.bin")).unwrap();
+        bench.write("latest", b"step-000015.bin");
+        let (mut sealer, _) = bench.resume();
+        sealer.begin(&bench.disk()).unwrap();
+        if seals {
+            assert!(sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap());
+        }
+        bench.write("step-000020.bin", &[0x80; 301]);
+        fs::remove_file(bench.at("step-000012.bin")).unwrap();
+        bench.write("latest", b"");
+        OpenOptions::new().write(true).open(bench.at("latest")).unwrap().set_len(15).unwrap();
+        bench.resume();
+        assert_eq!(fs::read_to_string(bench.at("latest")).unwrap(), "step-000015.bin", "seals: {seals}");
+    }
+}
