@@ -123,16 +123,22 @@ fn is_confirmed<'a>(values: &Values<'a>, evidence: Evidence) -> bool {
     let own = |files: &Vec<Written<'a>>| -> Vec<Written<'a>> {
         files.iter().filter(|file| seen[&file.at] == 1).copied().collect()
     };
-    let mut bursts: Vec<_> = values.values().map(own).collect();
-    bursts.iter_mut().for_each(|burst| burst.sort_unstable());
+    let numbers = |value: &str| integers(file_name(value)).map(|number| number.parse().ok()).collect::<Vec<_>>();
+    let mut bursts: Vec<(_, Vec<Option<u64>>)> =
+        values.iter().map(|(value, files)| (own(files), numbers(value))).collect();
+    bursts.iter_mut().for_each(|(burst, _)| burst.sort_unstable());
     bursts.sort_unstable();
-    if bursts.iter().any(Vec::is_empty) {
+    if bursts.iter().any(|(burst, _)| burst.is_empty()) {
         return false;
     }
+    let is_series = bursts.windows(2).all(|pair| pair[0].1 < pair[1].1);
+    let bursts: Vec<_> = bursts.into_iter().map(|(burst, _)| burst).collect();
     let mut between: Vec<i64> = bursts.windows(2).map(|pair| pair[1][0].at - pair[0][pair[0].len() - 1].at).collect();
-    // A save after a signal may follow another one at once.
+    // A save after a signal may follow another one at once. If the numbers do not grow with each value, the values may be
+    // parts of a checkpoint, such as the folders of its ranks.
     between.sort_unstable();
-    let Some(&usual) = between.get(between.len().saturating_sub(1) / 3).filter(|_| between[0] > 0) else {
+    let place = if is_series { between.len() / 2 } else { between.len().saturating_sub(1) / 3 };
+    let Some(&usual) = between.get(place).filter(|_| between[0] > 0) else {
         return false;
     };
     let is_burst = |burst: &&&Vec<Written>| {

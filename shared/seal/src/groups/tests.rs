@@ -242,6 +242,17 @@ fn a_file_that_is_copied_with_its_time_shows_nothing() {
 }
 
 /// One save is slow after a lost instance.
+/// The next save follows a save after a signal 150 s later. Its second part is not written out.
+#[test]
+fn a_save_after_a_signal_may_follow_another_one_at_once() {
+    let at = |step: u32, part: u32, ms: i64| (format!("step-{step:06}-run-1/part-{part}.txt"), ms * 1_000_000);
+    let saved = |step, ms| [at(step, 0, ms), at(step, 1, ms + 2000)];
+    let files = [saved(20, 0), saved(21, 6550), saved(30, 156_550)].concat();
+    let groups = groups_of(&files);
+    let expected = files.chunks(2).map(|files| files.iter().map(|(path, _)| path.clone()).collect());
+    assert_eq!(found(&groups).into_keys().collect::<BTreeSet<_>>(), expected.collect());
+}
+
 #[test]
 fn a_checkpoint_with_several_slow_saves_among_fast_ones_is_one() {
     let mut files = Vec::new();
