@@ -133,8 +133,8 @@ pub struct Watch {
     unfit: BTreeMap<String, usize>,
     /// Instances on which a trial has trained, with its sweep.
     trained_on: BTreeSet<(SweepId, String)>,
-    /// Trials whose newest checkpoint may be cut.
-    in_doubt: BTreeSet<TrialRef>,
+    /// Trials whose newest checkpoint may be cut, by index: a later sweep may go on from the kept workspace of one.
+    in_doubt: BTreeSet<u32>,
     /// Trials that have failed for good on an instance that fails each training.
     failed_alone: BTreeSet<TrialRef>,
     /// The outcome of each trial that has ended.

@@ -42,12 +42,12 @@ impl Watch {
     /// The command was killed while it saved, with a file open that has no format. The file may be complete, but only
     /// the simulation knows that.
     pub(in crate::run) fn killed_writing(&mut self, trial: &TrialRef) {
-        self.in_doubt.insert(trial.clone());
+        self.in_doubt.insert(trial.index);
     }
 
     /// The runner has quarantined or otherwise changed checkpoints.
     pub(in crate::run) fn put_aside(&mut self, habits: &Habits, trial: &TrialRef, before: &View, after: &View) {
-        if self.in_doubt.remove(trial) {
+        if self.in_doubt.remove(&trial.index) {
             return;
         }
         let newest = |view| newest_whole(habits, trial.index, view, CHECKPOINTS);
