@@ -135,7 +135,7 @@ impl Stack {
         let Ready { installation, venv, binaries } = ready;
         let code = code.canonicalize().context(|| format!("cannot find the code folder {}", code.display()))?;
         let run = RunFolder::create(&installation.local())?;
-        let emulator = Emulator::serve(emulator_config(ready, &run, options)?)
+        let emulator = Emulator::serve(emulator_config(ready, &code, &run, options)?)
             .await
             .context(|| "cannot start the emulator of Batch and EC2")?;
         let batch_endpoint = emulator.endpoint();
@@ -234,10 +234,12 @@ fn linked(program: &str, binaries: &Path, run: &RunFolder) -> Result<PathBuf, Fa
     Ok(name)
 }
 
-fn emulator_config(ready: &Ready, run: &RunFolder, options: &StackOptions) -> Result<Config, Failure> {
+fn emulator_config(ready: &Ready, code: &Path, run: &RunFolder, options: &StackOptions) -> Result<Config, Failure> {
     let Ready { venv, binaries, .. } = ready;
     let mut config = Config::new(run.subfolder(JOBS)?);
     config.entrypoint = vec![linked(RUNNER, binaries, run)?.display().to_string(), "--".to_owned()];
+    // No image is pulled here.
+    config.images = Some(code.to_owned());
     config.container = Some(linked(CONTAINER, binaries, run)?);
     let path = std::env::var("PATH").unwrap_or_default();
     let variables = [

@@ -215,7 +215,8 @@ impl InjectedBug {
             Self::TrustLink => &["a trial trains only on its own volume"],
             Self::SignalFirst | Self::SignalAll => &["a training saves at the stop signal"],
             Self::LoseIds => &["nothing stands still"],
-            Self::SkipLookUp => &["nothing is left over"],
+            // What is kept of a trial hides it until the keep time has ended.
+            Self::SkipLookUp => &["nothing is left over", "after all that was kept has gone"],
             // A trial fails once its attempts are used up. While an attempt still waits, the trial goes on.
             Self::KeepRate => &["every trial has succeeded", "nothing stands still"],
             // The source of a migration, or a volume that is being deleted, counts as the new volume.

@@ -11,6 +11,9 @@ use crate::calls::Call;
 /// The template that is deployed.
 pub const CONTROL_PLANE: &str = include_str!("../../infra/control-plane.yaml");
 
+/// The template of the instances, with policies for roles of the control plane.
+const COMPUTE: &str = include_str!("../../infra/compute.yaml");
+
 /// Properties of a deployed function.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Function {
@@ -35,7 +38,7 @@ impl Permissions {
     /// # Errors
     /// What differs from the form of the control plane's template.
     pub fn of_template(text: &str) -> Result<Self, String> {
-        let template = yaml::read(text)?;
+        let (template, compute) = (yaml::read(text)?, yaml::read(COMPUTE)?);
         let resources = template["Resources"].as_object().ok_or("no Resources")?;
         let mut functions = BTreeMap::new();
         for (name, resource) in resources.iter().filter(|(_, found)| found["Type"] == "AWS::Serverless::Function") {
@@ -43,7 +46,7 @@ impl Permissions {
             let function = properties["FunctionName"].as_str().and_then(|name| name.strip_prefix("${NamePrefix}"));
             let role = properties["Role"].as_str().and_then(|role| role.strip_suffix(".Arn"));
             let (function, role) = function.zip(role).ok_or_else(|| format!("{name}: no FunctionName or no Role"))?;
-            let permissions = of_role(&template, role)?;
+            let permissions = of_role(&[&template, &compute], role)?;
             let all = &template["Globals"]["Function"]["MemorySize"];
             let memory = [&properties["MemorySize"], all].into_iter().find_map(number);
             let memory = memory.ok_or_else(|| format!("{name}: no MemorySize"))?;
@@ -99,6 +102,7 @@ pub fn needed(action: &str) -> &'static [&'static str] {
         "DescribeJobQueues" => &["batch:DescribeJobQueues"],
         "DescribeJobs" => &["batch:DescribeJobs"],
         "ListJobs" => &["batch:ListJobs"],
+        "RegisterJobDefinition" => &["batch:RegisterJobDefinition", "batch:TagResource", "iam:PassRole"],
         "SubmitJob" => &["batch:SubmitJob", "batch:TagResource"],
         // Calls for several jobs have no actions of their own, according to the API reference.
         "TerminateJobs" => &["batch:TerminateJob"],
@@ -143,15 +147,18 @@ fn is_like(pattern: &str, text: &str) -> bool {
     (0..=rest.len()).any(|from| rest.is_char_boundary(from) && is_like(after, &rest[from..]))
 }
 
-fn of_role(template: &Value, role: &str) -> Result<BTreeMap<String, BTreeSet<String>>, String> {
+fn of_role(templates: &[&Value], role: &str) -> Result<BTreeMap<String, BTreeSet<String>>, String> {
+    let template = templates[0];
     let properties = &template["Resources"][role]["Properties"];
     let managed = list(&properties["ManagedPolicyArns"]).into_iter().map(|name| {
         let policy = &template["Resources"][name.as_str()]["Properties"]["PolicyDocument"];
         if policy.is_null() { Err(format!("{role}: no policy {name} here")) } else { Ok(policy) }
     });
-    // Managed policies that name the roles to which they are attached.
-    let naming = template["Resources"].as_object().into_iter().flat_map(|resources| resources.values());
-    let naming = naming.filter(|found| found["Type"] == "AWS::IAM::ManagedPolicy");
+    // Policies that name the roles to which they are attached. Another template has parameters with the roles' names.
+    let resources = templates.iter().filter_map(|template| template["Resources"].as_object());
+    let naming = resources.flat_map(|resources| resources.values());
+    let naming =
+        naming.filter(|found| found["Type"] == "AWS::IAM::ManagedPolicy" || found["Type"] == "AWS::IAM::Policy");
     let naming =
         naming.map(|found| &found["Properties"]).filter(|found| list(&found["Roles"]).iter().any(|of| of == role));
     let naming = naming.map(|found| Ok(&found["PolicyDocument"]));

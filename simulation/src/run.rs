@@ -174,6 +174,7 @@ impl Simulation {
             settings.push(format!("notifications: {{topic: \"{TOPIC}\"}}"));
         }
         settings.extend(mixture.gpus.then(|| "resources: {gpus: 1}".to_owned()));
+        settings.extend(mixture.image.then(|| "image: \"me/train:2\"".to_owned()));
         settings.extend(repeats.map(|repeats| format!("repeats: {repeats}")));
         let settings = settings.join(", ");
         let has_metric = mixture.early_terminate.is_some() || mixture.suggested.is_some();

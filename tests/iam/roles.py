@@ -12,6 +12,8 @@ import cfn  # noqa: E402
 ACCOUNT, REGION, BUCKET = "000000000000", "us-east-1", "bucket"
 LOCAL = f"{REGION}:{ACCOUNT}"
 CONTROL_PLANE = (cfn.INFRA / "control-plane.yaml").read_text()
+# It has policies for roles of the control plane, which its parameters name.
+COMPUTE = cfn.template("compute.yaml")
 # The role of jobs, which a deployment brings along, is given this policy (docs/deploy.md).
 JOB_ROLE, JOB_POLICY = "job", "RunnerPolicy"
 
@@ -23,19 +25,21 @@ def of_template(text):
 
 
 class Roles:
-    def __init__(self, template):
-        self.resources = template["Resources"]
+    def __init__(self, template, **given):
+        self.resources = COMPUTE["Resources"] | template["Resources"]
         # Wildcards that a deployment may narrow stay what they are.
-        self.values = {name: str(parameter.get("Default", "")) for name, parameter in template["Parameters"].items()}
-        self.values |= {"AWS::Partition": "aws", "AWS::Region": REGION, "AWS::AccountId": ACCOUNT, "NamePrefix": "", "Bucket": BUCKET}
-        self.policies = self.all_policies()
+        parameters = (COMPUTE["Parameters"] | template["Parameters"]).items()
+        self.values = {name: str(parameter.get("Default", "")) for name, parameter in parameters}
+        self.values |= {"AWS::Partition": "aws", "AWS::Region": REGION, "AWS::AccountId": ACCOUNT, "NamePrefix": "", "Bucket": BUCKET} | given
+        self.policies = self.all_policies(cfn.of_type(template, "AWS::IAM::Role"))
 
-    def all_policies(self):
+    def all_policies(self, own_roles):
         """Each role's policies by name, without those under a condition, which a deployment may add."""
-        kinds = cfn.of_type({"Resources": self.resources}, "AWS::IAM::ManagedPolicy")
+        every = {"Resources": self.resources}
+        kinds = cfn.of_type(every, "AWS::IAM::ManagedPolicy") | cfn.of_type(every, "AWS::IAM::Policy")
         documents = {name: self.resolved(properties["PolicyDocument"]) for name, properties in kinds.items()}
         roles = {JOB_ROLE: {JOB_POLICY: documents[JOB_POLICY]}}
-        for role, properties in cfn.of_type({"Resources": self.resources}, "AWS::IAM::Role").items():
+        for role, properties in own_roles.items():
             attached = [one["Ref"] for one in properties.get("ManagedPolicyArns", [])]
             attached += [name for name, policy in kinds.items() if {"Ref": role} in policy.get("Roles", [])]
             own = {one["PolicyName"]: self.resolved(one["PolicyDocument"]) for one in properties.get("Policies", []) if "Fn::If" not in one}

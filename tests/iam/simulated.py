@@ -1,6 +1,6 @@
 """What IAM has to allow for a call of the simulation, which knows no ids and no tags: those are what they should be."""
 import roles
-from wanted import LOCAL, Wanted
+from wanted import LOCAL, PASSED, Wanted
 
 TAGS = {"aws:RequestTag/spotsweep:sweep": "s-1", "aws:TagKeys": ["spotsweep:sweep", "Name"]}
 OWN = {"aws:ResourceTag/spotsweep:sweep": "s-1"}
@@ -17,7 +17,12 @@ ANYWHERE = {
     "DescribeSpotPriceHistory": "ec2",
     "GetProducts": "pricing",
 }
+OF_IMAGE = f"{BATCH}job-definition/train-image-1"
 CALLS = {
+    "RegisterJobDefinition": [
+        Wanted("batch:RegisterJobDefinition", OF_IMAGE, {"batch:Image": "me/train:2", "batch:User": "root", "batch:Privileged": "true"}),
+        Wanted("batch:TagResource", f"{OF_IMAGE}:1"), Wanted("iam:PassRole", f"arn:aws:iam::{roles.ACCOUNT}:role/JobRole", PASSED),
+    ],
     "SubmitJob": [
         Wanted("batch:SubmitJob", f"{BATCH}job-definition/train:1"), Wanted("batch:SubmitJob", f"{BATCH}job-queue/spot"),
         Wanted("batch:TagResource", f"{BATCH}job/1"),

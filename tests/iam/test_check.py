@@ -3,10 +3,13 @@ import json
 import unittest
 from pathlib import Path
 
+import yaml
+
 import calls
 import check
 import evaluator
 import roles
+from roles import cfn
 from wanted import Wanted
 
 NEAR_MISSES = json.loads(Path(__file__).with_name("near-misses.json").read_text())
@@ -50,6 +53,15 @@ class NearMisses(unittest.TestCase):
         wrong = [what for (what, wanted), got in zip(expected, decisions, strict=True) if wanted != got]
         self.assertEqual(wrong, [])
         print(f"{decisions.count(True)} calls allowed, {decisions.count(False)} near misses denied")
+
+
+class Images(unittest.TestCase):
+    def test_only_the_images_that_the_deployment_allows_are_registered(self):
+        [call] = [call for call in NEAR_MISSES if call["action"] == "batch:RegisterJobDefinition"]
+        of = roles.Roles(yaml.load(roles.CONTROL_PLANE, cfn.Loader), AllowedImages=["me/*", "python:3.13-slim"])
+        images = {"me/train:2": True, "me/deep/train": True, "python:3.13-slim": True, "python:3.13": False, "you/me/train": False}
+        decisions = evaluator.decide([decision(call | {"context": call["context"] | {"batch:Image": image}}, of) for image in images])
+        self.assertEqual(dict(zip(images, decisions, strict=True)), images)
 
 
 class Check(unittest.TestCase):

@@ -14,6 +14,7 @@ import roles
 LOCAL = roles.LOCAL
 # What a new volume or snapshot may be called: its id is not known when the call is authorised.
 NEW = {"volume": "vol-00000000000000000", "snapshot": "snap-00000000000000000"}
+PASSED = {"iam:PassedToService": "batch.amazonaws.com"}
 # CloudFormation's names: STACK-RESOURCE-SUFFIX.
 GIVEN = re.compile(r".+-([A-Za-z]+)-[0-9A-F]{13}")
 
@@ -115,6 +116,13 @@ def batch(name, given, _request):
         wanted = [Wanted("batch:SubmitJob", on("job-definition", given["jobDefinition"]), tags),
                   Wanted("batch:SubmitJob", on("job-queue", given["jobQueue"]), tags)]
         return wanted + ([Wanted("batch:TagResource", on("job", "new"), tags)] if tags else [])
+    if name == "RegisterJobDefinition":
+        container, definition = given["containerProperties"], on("job-definition", given["jobDefinitionName"])
+        role = [Wanted("iam:PassRole", container["jobRoleArn"], PASSED)] if "jobRoleArn" in container else []
+        tags = request_tags(given["tags"]) if given.get("tags") else {}
+        keys = {"batch:Image": container["image"], "batch:Privileged": str(container.get("privileged", False)).lower()}
+        keys |= {"batch:User": container["user"]} if "user" in container else {}
+        return [Wanted("batch:RegisterJobDefinition", definition, keys | tags), Wanted("batch:TagResource", f"{definition}:1", tags), *role]
     if name in ("TerminateJob", "CancelJob"):
         return [Wanted(f"batch:{name}", on("job", given["jobId"]))]
     if name in ("TerminateJobs", "CancelJobs"):

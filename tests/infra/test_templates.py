@@ -20,7 +20,7 @@ def policy_statements(loaded):
         # Of a policy under a condition, what the role has where that holds.
         policies = [policy["Fn::If"][1] if "Fn::If" in policy else policy for policy in properties.get("Policies", [])]
         documents = [policy["PolicyDocument"] for policy in policies]
-        if found["Type"] == "AWS::IAM::ManagedPolicy":
+        if found["Type"] in ("AWS::IAM::ManagedPolicy", "AWS::IAM::Policy"):
             documents.append(properties["PolicyDocument"])
         for document in documents:
             for statement in document["Statement"]:

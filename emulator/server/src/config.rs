@@ -29,6 +29,8 @@ pub struct Config {
     pub container: Option<PathBuf>,
     /// The words before each job's command, like an image's ENTRYPOINT. May be empty.
     pub entrypoint: Vec<String>,
+    /// The folder of every image that is no `file:///folder`. If `None`, such images are empty.
+    pub images: Option<PathBuf>,
     /// The whole environment from which every job starts. Nothing is inherited.
     pub job_env: Vec<(String, String)>,
     /// The durations of emulated actions.
@@ -55,6 +57,7 @@ impl Config {
             volumes: Volumes::Directories,
             container: None,
             entrypoint: Vec::new(),
+            images: None,
             job_env: Vec::new(),
             timings: Timings::default(),
             seed: Timestamp::now().as_microsecond().unsigned_abs(),

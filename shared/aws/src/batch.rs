@@ -8,17 +8,17 @@ use aws_sdk_batch::Client;
 use aws_sdk_batch::config::Builder;
 use aws_sdk_batch::config::retry::RetryConfig;
 use aws_sdk_batch::types::{
-    ArrayProperties, ContainerOverrides, EvaluateOnExit, JobTimeout, JqState, KeyValuePair, KeyValuesPair,
-    ResourceRequirement, ResourceType, RetryAction, RetryStrategy,
+    self, ArrayProperties, ContainerOverrides, EvaluateOnExit, JobDefinitionType, JobTimeout, JqState, KeyValuePair,
+    KeyValuesPair, ResourceRequirement, ResourceType, RetryAction, RetryStrategy,
 };
 use spotsweep_control_plane::calls::{
-    Batch, CallError, DescribeJobDefinitions, JobDefinition, JobQueue, ListJobs, ListedJob, NotStopped, Page, StopJobs,
-    SubmitJob,
+    Batch, CallError, DescribeJobDefinitions, JobDefinition, JobQueue, ListJobs, ListedJob, NotStopped, Page,
+    RegisterJobDefinition, StopJobs, SubmitJob,
 };
 use spotsweep_control_plane::event::batch_job_state::JobDetail;
 use spotsweep_records::trial::{RetryOn, RetryRule};
 
-use self::definition::job_definition;
+use self::definition::{job_definition, own_tags};
 use self::detail::job_detail;
 use super::call_error::call_error;
 use super::fields::{next, number, some};
@@ -35,6 +35,8 @@ impl BatchSdk {
 }
 
 impl Batch for BatchSdk {
+    type Properties = types::JobDefinition;
+
     /// The SDK's own retries are off, because a call that timed out may have taken effect.
     async fn submit_job(&self, wanted: SubmitJob) -> Result<String, CallError> {
         let once = Builder::new().retry_config(RetryConfig::disabled());
@@ -81,12 +83,43 @@ impl Batch for BatchSdk {
         jobs.collect::<Result<_, _>>().map_err(|error| CallError::Unclear(error.into()))
     }
 
-    async fn describe_job_definitions(&self, wanted: DescribeJobDefinitions) -> Result<Page<JobDefinition>, CallError> {
+    async fn describe_job_definitions(
+        &self,
+        wanted: DescribeJobDefinitions,
+    ) -> Result<Page<JobDefinition<Self::Properties>>, CallError> {
         let request = self.0.describe_job_definitions().set_job_definitions(some(wanted.named));
         let request = request.set_job_definition_name(wanted.name).set_status(wanted.status.map(str::to_owned));
         let found = request.set_next_token(wanted.next_token).send().await.map_err(call_error)?;
         let items = found.job_definitions.unwrap_or_default().into_iter().map(job_definition).collect();
         Ok(Page { items, next_token: next(found.next_token) })
+    }
+
+    /// The SDK's own retries are off, because each try registers another revision.
+    async fn register_job_definition(
+        &self,
+        wanted: RegisterJobDefinition<Self::Properties>,
+    ) -> Result<String, CallError> {
+        let once = Builder::new().retry_config(RetryConfig::disabled());
+        let RegisterJobDefinition { name, image, properties: mut like } = wanted;
+        if let Some(container) = &mut like.container_properties {
+            container.image = Some(image);
+        }
+        let request = self
+            .0
+            .register_job_definition()
+            .job_definition_name(name)
+            .set_type(like.r#type.as_deref().map(JobDefinitionType::from))
+            .set_container_properties(like.container_properties)
+            .set_parameters(like.parameters)
+            .set_retry_strategy(like.retry_strategy)
+            .set_timeout(like.timeout)
+            .set_scheduling_priority(like.scheduling_priority)
+            .set_propagate_tags(like.propagate_tags)
+            .set_platform_capabilities(like.platform_capabilities)
+            .set_tags(like.tags.map(own_tags));
+        let registered = request.customize().config_override(once).send().await.map_err(call_error)?;
+        let arn = registered.job_definition_arn;
+        arn.ok_or_else(|| CallError::unclear("RegisterJobDefinition answered without an ARN"))
     }
 
     async fn describe_job_queues(&self, queue: String) -> Result<Vec<JobQueue>, CallError> {

@@ -15,7 +15,8 @@ mod sts;
 mod wait;
 
 pub use batch::{
-    Batch, DescribeJobDefinitions, JobDefinition, JobQueue, ListJobs, ListedJob, NotStopped, StopJobs, SubmitJob,
+    Batch, DescribeJobDefinitions, JobDefinition, JobQueue, ListJobs, ListedJob, NotStopped, RegisterJobDefinition,
+    StopJobs, SubmitJob,
 };
 pub use draw::Draw;
 pub use ec2::{

@@ -41,6 +41,15 @@ pub enum Command {
         /// The file and plan to be submitted.
         prepared: Prepared,
     },
+    /// Batch DescribeJobDefinitions, and RegisterJobDefinition if there is no such definition yet.
+    RegisterImage {
+        /// The sweep.
+        sweep: SweepId,
+        /// The file and plan to be submitted.
+        prepared: Prepared,
+        /// The definition.
+        wanted: ImageDefinition,
+    },
     /// S3: writes `trials.jsonl` and `trials.idx`, `space.json` if parameters are suggested, and `snapshots.json` or
     /// `starts.json` if the sweep continues from other trials.
     StoreTrials {
@@ -232,6 +241,17 @@ pub enum Command {
     },
 }
 
+/// A job definition that differs from another one in its image alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImageDefinition {
+    /// Its name, which is the same for each try and for each sweep with that image.
+    pub name: String,
+    /// ARN of the other definition, with its revision.
+    pub like: String,
+    /// The image.
+    pub image: String,
+}
+
 /// The parameters of one SubmitJob request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Submission {
@@ -265,6 +285,7 @@ impl Command {
         match self {
             Self::ReadUpload { .. } => "read-upload",
             Self::CheckTarget { .. } => "check-target",
+            Self::RegisterImage { .. } => "register-image",
             Self::StoreTrials { .. } => "store-trials",
             Self::ReadSnapshots { .. } => "read-snapshots",
             Self::SubmitPart(_) => "submit-part",

@@ -10,6 +10,7 @@ mod ebs;
 mod ecs;
 mod events;
 mod gather;
+mod image;
 mod lines;
 mod multipart;
 mod objects;

@@ -77,6 +77,15 @@ pub enum Outcome {
         /// What AWS shows of the things that the sweep names.
         target: Target,
     },
+    /// The result of [`Command::RegisterImage`].
+    ImageRegistered {
+        /// The sweep.
+        sweep: SweepId,
+        /// The file and plan to be submitted.
+        prepared: Prepared,
+        /// ARN of the definition with the image, or Batch's message if it permanently refuses to register it.
+        definition: Result<String, String>,
+    },
     /// The result of [`Command::StoreTrials`].
     TrialsStored {
         /// The sweep.

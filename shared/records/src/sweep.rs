@@ -3,7 +3,7 @@
 //! ```text
 //! (absent)    --uploaded-----------------> Reading       ReadUpload
 //! Reading     --read, problems-----------> Reading       WriteRejection
-//! Reading     --read, fine---------------> Reading       CheckTarget, then StoreTrials
+//! Reading     --read, fine---------------> Reading       CheckTarget, with an image RegisterImage, then StoreTrials
 //! Reading     --rejection announced------> Rejected      none
 //! Reading     --trials stored------------> Submitting{0} SubmitPart 0
 //! Reading     --trials stored, continued-> Keeping{0}    none: the trials that are continued note the sweep
@@ -173,6 +173,9 @@ pub struct Plan {
     pub queue: String,
     /// Job definition with the revision that was active when the file was read.
     pub definition: String,
+    /// Container image that takes the place of that of the job definition which the sweep or the deployment names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
     /// Attempts per trial. Batch makes up to ten of one job (fact 18). If more are allowed, the trial is submitted
     /// again.
     pub attempts: u8,

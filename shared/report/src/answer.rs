@@ -16,7 +16,7 @@ pub fn plan_json(sweep: &SweepId, upload: &Upload, plan: &Plan) -> Value {
         let name = JobName { sweep: sweep.clone(), run: Run::Part(number) };
         json!({ "name": name.to_string(), "id": part.job, "first_index": name.first_index(), "trials": part.trials })
     };
-    json!({
+    let mut answer = json!({
         "sweep": sweep.as_str(),
         "file": upload.key,
         "version": upload.fingerprint,
@@ -28,7 +28,11 @@ pub fn plan_json(sweep: &SweepId, upload: &Upload, plan: &Plan) -> Value {
         "warnings": plan.warnings,
         "jobs": (0..).zip(&plan.parts).map(job).collect::<Vec<_>>(),
         "results": format!("s3://{}/{}", upload.bucket, sweep.results_prefix()),
-    })
+    });
+    if let Some(image) = &plan.image {
+        answer["image"] = json!(image);
+    }
+    answer
 }
 
 /// Describes the trials' workspaces. A billed rate has its price, and kept workspaces have the most that one costs.

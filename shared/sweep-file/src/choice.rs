@@ -46,17 +46,12 @@ pub(crate) const WANDB_KEYS: [&str; 19] = [
 pub(crate) const SAMPLING_KEYS: [&str; 7] = ["trials", "seed", "exclude", "first", "order", "repeats", "rungs_by"];
 
 /// The keys of W&B that spotsweep refuses, so that nothing is ignored silently: key, reason, and remedy.
-const REFUSED: [(&str, &str, &str); 3] = [
+const REFUSED: [(&str, &str, &str); 2] = [
     ("scheduler", "custom schedulers are not supported", "delete it and choose `method: grid`, random or bayes"),
     (
         "job",
         "`job` names a W&B Launch job, which spotsweep does not run",
-        "delete it and name a Batch job definition under `spotsweep: {job_definition: …}`",
-    ),
-    (
-        "image_uri",
-        "`image_uri` is for W&B Launch",
-        "delete it and name a Batch job definition that has the image under `spotsweep: {job_definition: …}`",
+        "delete it, and name the image under `spotsweep: {image: …}` and what it runs under `command`",
     ),
 ];
 

@@ -37,6 +37,9 @@ pub(crate) const LIST_KEYS: [&str; 11] = [
 /// Settings of spotsweep that files for other programs may have at the top level with another meaning.
 const OTHERS_KEYS: [&str; 2] = ["tags", "seed"];
 
+/// W&B's keys at the top level that say what is run.
+const OUTER_SETTINGS: [&str; 3] = ["program", "command", "image_uri"];
+
 /// Keys at the top level that W&B's engine and agent take for absent if they are null.
 const ABSENT_IF_NULL: [&str; 9] =
     ["run_cap", "metric", "command", "controller", "early_terminate", "metrics", "scheduler", "job", "image_uri"];
@@ -136,6 +139,7 @@ fn check_part(entries: Vec<Entry>, report: &mut Report<'_>) {
     let Some((fields, own)) = top_level(&root, report) else { return };
     // The unread part may have a `program` and a `method`, so their absence is no problem.
     let context = Context { program: Some(""), ..Context::default() };
+    settings::image::read(own, fields, report);
     if let Some(own) = own {
         settings::read(own, &context, Role::Unused, report);
         Sampling::read(own, "", report);
@@ -294,6 +298,7 @@ fn read_mapping(root: &Node, version: &str, defaults: &Defaults, report: &mut Re
     }
     let context = Context { program, parameters: parameter_names(fields) };
     let mut settings = own.map(|own| settings::read(own, &context, Role::Own, report)).unwrap_or_default();
+    settings.image = settings::image::read(own, fields, report);
     let wandb_command = fields.get("command").and_then(|node| template::read(node, &context, role, report));
     settings.command = settings.command.or(wandb_command).or_else(|| program.map(template::of_program));
     let metric = fields.get("metric").and_then(|node| metric::goal(node, fields.get("metrics"), report));
@@ -380,11 +385,12 @@ fn label(node: &Node, key: &str, report: &mut Report<'_>) -> Option<String> {
 
 /// Returns the place of each setting, for problems that are found later.
 fn places(fields: Fields<'_>, own: Option<Fields<'_>>, root: Place, report: &Report<'_>) -> BTreeMap<String, Problem> {
-    let outer = fields.entries().iter().filter(|entry| ["program", "command"].contains(&entry.key.as_str()));
+    let outer = fields.entries().iter().filter(|entry| OUTER_SETTINGS.contains(&entry.key.as_str()));
     let inner = own.map(|own| own.entries()).unwrap_or_default();
     let mut places = BTreeMap::from([(String::new(), report.locate(root, "", ""))]);
     for entry in outer.chain(inner) {
-        places.insert(entry.key.clone(), report.locate(entry.value.place, "", ""));
+        let setting = if entry.key == "image_uri" { "image" } else { &entry.key };
+        places.insert(setting.to_owned(), report.locate(entry.value.place, "", ""));
     }
     places
 }

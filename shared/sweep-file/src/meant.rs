@@ -7,10 +7,7 @@ use super::tree::{Entry, Kind};
 /// Words of other programs, and the setting of spotsweep for each.
 const OTHERS: [(&[&str], &str); 10] = [
     (&["retries", "max_retries", "retry", "max_attempts"], "write `attempts:`, which counts all starts of a trial"),
-    (
-        &["image", "image_uri", "container", "docker", "docker_image"],
-        "the image is in a job definition: write `job_definition:` and its name",
-    ),
+    (&["image_uri", "container", "docker", "docker_image"], "write `image:` and the image's name"),
     (
         &["env", "environment", "envs", "variables", "env_vars"],
         "variables are in a job definition: write `job_definition:` and its name; or set them in the command, as in \

@@ -14,6 +14,7 @@ use super::template::{self, Context, Role};
 use super::tree::{Kind, Node};
 
 mod checkpoints_of;
+pub(crate) mod image;
 mod outputs;
 mod stalled;
 mod workspace;
@@ -35,6 +36,8 @@ pub const ATTEMPTS: u8 = 50;
 pub struct Settings {
     /// Batch job definition that trials run as: name, name:revision or ARN.
     pub job_definition: Option<String>,
+    /// Container image that takes the place of the job definition's, as for `docker pull`. W&B's `image_uri` means the same.
+    pub image: Option<String>,
     /// Batch job queue: name or ARN.
     pub queue: Option<String>,
     /// How often a trial is started before it is given up, 1 to 100. A job has at most ten attempts; beyond them the
@@ -156,8 +159,9 @@ enum SwitchWord {
 }
 
 /// Keys of [`Settings`] under `spotsweep:`. Those that choose trials are in [`super::choice`].
-pub(crate) const KEYS: [&str; 15] = [
+pub(crate) const KEYS: [&str; 16] = [
     "job_definition",
+    "image",
     "queue",
     "attempts",
     "timeout",
@@ -198,6 +202,8 @@ pub(crate) fn read(fields: Fields<'_>, context: &Context<'_>, role: Role, report
     let narrow = |value: i64| u8::try_from(value).ok();
     Settings {
         job_definition: aws_name(fields, "job_definition", report),
+        // W&B has a key for it too, at the top level.
+        image: None,
         queue: aws_name(fields, "queue", report),
         attempts: fields.integer("attempts", 1..=MAX_ATTEMPTS, report).and_then(narrow),
         timeout_seconds: fields.get("timeout").and_then(|node| timeout(node, report)),

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use spotsweep_control_plane::calls::{
-    Batch, CallError, DescribeJobDefinitions, JobDefinition, JobQueue, ListJobs, ListedJob, NotStopped, Page, StopJobs,
-    SubmitJob, Wait,
+    Batch, CallError, DescribeJobDefinitions, JobDefinition, JobQueue, ListJobs, ListedJob, NotStopped, Page,
+    RegisterJobDefinition, StopJobs, SubmitJob, Wait,
 };
 use spotsweep_control_plane::event::batch_job_state::JobDetail;
 use spotsweep_records::trial::{RetryOn, RetryRule};
@@ -15,6 +15,8 @@ use spotsweep_world::{ApiError, Service, batch};
 use super::client::{Client, answer, request, text};
 
 impl<W: Wait> Batch for Client<'_, W> {
+    type Properties = Value;
+
     async fn submit_job(&self, wanted: SubmitJob) -> Result<String, CallError> {
         let is_refused = self.cloud.refuses(&wanted.name);
         let request = request(submission(wanted))?;
@@ -44,7 +46,10 @@ impl<W: Wait> Batch for Client<'_, W> {
         answer(&found["jobs"])
     }
 
-    async fn describe_job_definitions(&self, wanted: DescribeJobDefinitions) -> Result<Page<JobDefinition>, CallError> {
+    async fn describe_job_definitions(
+        &self,
+        wanted: DescribeJobDefinitions,
+    ) -> Result<Page<JobDefinition<Self::Properties>>, CallError> {
         let DescribeJobDefinitions { named, name, status, next_token } = wanted;
         let request = request(json!({
             "jobDefinitions": named, "jobDefinitionName": name, "status": status, "nextToken": next_token,
@@ -53,6 +58,23 @@ impl<W: Wait> Batch for Client<'_, W> {
         let found = self.call(Service::Batch, action, |world| world.describe_job_definitions(&request)).await?;
         let items = found["jobDefinitions"].as_array().into_iter().flatten().map(job_definition);
         Ok(Page { items: items.collect::<Result<_, _>>()?, next_token: answer(&found["nextToken"])? })
+    }
+
+    async fn register_job_definition(
+        &self,
+        wanted: RegisterJobDefinition<Self::Properties>,
+    ) -> Result<String, CallError> {
+        let RegisterJobDefinition { name, image, properties: mut like } = wanted;
+        like["containerProperties"]["image"] = json!(image);
+        like["jobDefinitionName"] = json!(name);
+        // The other members are of an answer alone.
+        for member in ["jobDefinitionArn", "revision", "status", "containerOrchestrationType"] {
+            like.as_object_mut().and_then(|members| members.remove(member));
+        }
+        let request = request(like)?;
+        let action = "RegisterJobDefinition";
+        let registered = self.once(Service::Batch, action, |world| world.register_job_definition(request)).await?;
+        answer(&registered["jobDefinitionArn"])
     }
 
     async fn describe_job_queues(&self, queue: String) -> Result<Vec<JobQueue>, CallError> {
@@ -83,7 +105,7 @@ struct Listed {
     created_at: Option<i64>,
 }
 
-fn job_definition(found: &Value) -> Result<JobDefinition, CallError> {
+fn job_definition(found: &Value) -> Result<JobDefinition<Value>, CallError> {
     let container = &found["containerProperties"];
     let needs = container["resourceRequirements"].as_array().into_iter().flatten();
     Ok(JobDefinition {
@@ -92,7 +114,9 @@ fn job_definition(found: &Value) -> Result<JobDefinition, CallError> {
         status: answer(&found["status"])?,
         timeout_seconds: answer(&found["timeout"]["attemptDurationSeconds"])?,
         command: answer(&container["command"]).unwrap_or_default(),
+        image: answer(&container["image"])?,
         resources: needs.map(|need| (text(need, "type"), text(need, "value"))).collect(),
+        properties: found.clone(),
     })
 }
 

@@ -3,8 +3,8 @@
 use spotsweep_control_plane::calls::{
     AttachVolume, Attachment, Batch, CallError, ContainerInstance, CreateSnapshot, CreateVolume,
     DescribeJobDefinitions, DescribeSnapshots, DescribeSpotPrices, DescribeVolumes, Ec2, Ecs, InCluster, Instance,
-    InstanceStatus, JobDefinition, JobQueue, ListJobs, ListedJob, NotStopped, Page, Snapshot, SpotPriceRow, StopJobs,
-    SubmitJob, Tag, TaskContainer, Volume,
+    InstanceStatus, JobDefinition, JobQueue, ListJobs, ListedJob, NotStopped, Page, RegisterJobDefinition, Snapshot,
+    SpotPriceRow, StopJobs, SubmitJob, Tag, TaskContainer, Volume,
 };
 use spotsweep_control_plane::command::Command;
 use spotsweep_control_plane::event::batch_job_state::JobDetail;
@@ -162,6 +162,8 @@ impl<C: Ec2> Ec2 for WithBug<'_, C> {
 }
 
 impl<C: Batch> Batch for WithBug<'_, C> {
+    type Properties = C::Properties;
+
     async fn submit_job(&self, wanted: SubmitJob) -> Result<String, CallError> {
         self.calls.submit_job(wanted).await
     }
@@ -178,8 +180,18 @@ impl<C: Batch> Batch for WithBug<'_, C> {
         self.calls.describe_jobs(ids).await
     }
 
-    async fn describe_job_definitions(&self, wanted: DescribeJobDefinitions) -> Result<Page<JobDefinition>, CallError> {
+    async fn describe_job_definitions(
+        &self,
+        wanted: DescribeJobDefinitions,
+    ) -> Result<Page<JobDefinition<Self::Properties>>, CallError> {
         self.calls.describe_job_definitions(wanted).await
+    }
+
+    async fn register_job_definition(
+        &self,
+        wanted: RegisterJobDefinition<Self::Properties>,
+    ) -> Result<String, CallError> {
+        self.calls.register_job_definition(wanted).await
     }
 
     async fn describe_job_queues(&self, queue: String) -> Result<Vec<JobQueue>, CallError> {

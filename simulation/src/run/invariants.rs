@@ -73,7 +73,7 @@ pub const INVARIANTS: &[Invariant] = &[
     always("a trial that is stopped early trains no further", stopped_stays_stopped),
     always("nothing illegal is decided", nothing_illegal),
     always("each function does only what its role allows", within_roles),
-    always("one file, one submission", one_submission),
+    always("one file, one submission, and one job definition for an image", one_submission),
     always("a snapshot that an open sweep names outlives it", Simulation::named_are_there),
     finally("nothing is left over", nothing_left),
     finally(
@@ -317,8 +317,9 @@ fn within_roles(run: &Simulation) -> Result<(), String> {
 
 /// Invariant 3: Batch has each part, and each resubmitted trial, once.
 fn one_submission(run: &Simulation) -> Result<(), String> {
-    let twice = run.harness.cloud.world().job_named_twice().map(str::to_owned);
-    twice.map_or(Ok(()), |name| Err(format!("Batch has more than one job {name}")))
+    let world = run.harness.cloud.world();
+    let twice = world.job_named_twice().or_else(|| world.definition_with_revisions());
+    twice.map_or(Ok(()), |name| Err(format!("Batch has more than one {name}")))
 }
 
 /// Invariant 4.

@@ -69,6 +69,8 @@ pub struct Mixture {
     pub restores: bool,
     /// Whether each trial asks for one GPU, on instances with two GPUs and room for two trials.
     pub gpus: bool,
+    /// Whether the sweep file names a container image.
+    pub image: bool,
     /// Trials on a page: one, so that even a small sweep has several pages, or as many as in a deployment.
     pub page_trials: u32,
 }
@@ -104,6 +106,7 @@ impl Mixture {
             continues: false,
             restores: false,
             gpus: false,
+            image: false,
             page_trials: PAGE_TRIALS,
         };
         chaos.fails = (upto(3) == 0).then(|| upto(mixture.trials - 1));
@@ -125,7 +128,7 @@ impl Mixture {
         let chaos = Chaos { vanishing, late_links, habits, terminated, unheard, mute, ..mixture.chaos };
         let mixture = Self { gpus, restores, chaos, ..mixture }.at_rate(&mut upto);
         let unsent = if upto(3) == 0 { 0.2 } else { 0.0 };
-        Self { chaos: Chaos { unsent, ..mixture.chaos }, ..mixture }
+        Self { image: upto(7) == 0, chaos: Chaos { unsent, ..mixture.chaos }, ..mixture }
     }
 
     /// Some deployments ask for an initialization rate. The quota refuses it in half of them.

@@ -145,6 +145,7 @@ fn sweep(origin: Origin, keep: Keep, now: Timestamp) -> Result<Sweep, String> {
         page_trials: PAGE_TRIALS,
         queue: "q".into(),
         definition: "d:1".into(),
+        image: None,
         attempts: 50,
         timeout_seconds: None,
         gpus: 0,

@@ -7,6 +7,7 @@ mod defects;
 mod events;
 mod fail_fast;
 mod gpus;
+mod images;
 mod kept;
 mod order;
 mod permissions;

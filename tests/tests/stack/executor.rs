@@ -1,5 +1,6 @@
 //! Executes commands for workspaces with the SDKs, against the emulator's EC2 and ECS.
 
+mod images;
 mod instances;
 
 use std::sync::Arc;
@@ -295,7 +296,7 @@ async fn a_job_definition_is_found_by_every_name_that_batch_takes() {
         let events = executor.execute(command).await.unwrap();
         let [Outcome::TargetChecked { prepared, target, .. }] = &events[..] else { panic!("{events:?}") };
         let checked = target::check(prepared, target);
-        checked.map(|prepared| prepared.plan.definition).map_err(|problems| problems[0].help.clone())
+        checked.map(|checked| checked.prepared.plan.definition).map_err(|problems| problems[0].help.clone())
     };
     let newest = Ok(format!("{arn}:2"));
     for (named, expected) in [

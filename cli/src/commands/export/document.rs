@@ -34,6 +34,7 @@ pub(super) fn of(records: &Records<'_>) -> Result<Value, Failure> {
         "uploaded_at": upload.uploaded_at.to_string(),
         "queue": records.plan.queue,
         "job_definition": records.plan.definition,
+        "image": records.plan.image,
         "ranking": records.by.as_ref().map(|by| json!({
             "metric": by.name,
             "goal": if by.maximize { "maximize" } else { "minimize" },

@@ -92,6 +92,7 @@ pub(super) fn text(original: &SweepFile, trials: &[TrialLine], repeated: Option<
 fn settings(settings: &Settings) -> Map<String, Value> {
     let Settings {
         job_definition,
+        image,
         queue,
         attempts,
         timeout_seconds,
@@ -110,6 +111,7 @@ fn settings(settings: &Settings) -> Map<String, Value> {
     let trial = |(sweep, index): &(SweepId, u32)| format!("{sweep}/{index}");
     let all = [
         ("job_definition", job_definition.as_ref().map(|name| json!(name))),
+        ("image", image.as_ref().map(|name| json!(name))),
         ("queue", queue.as_ref().map(|name| json!(name))),
         ("attempts", attempts.map(Value::from)),
         ("timeout", timeout_seconds.map(Value::from)),
@@ -208,6 +210,7 @@ parameters:
   optimizer: {parameters: {kind: {value: [1, {deep: "yes"}]}}}
 spotsweep:
   job_definition: arn:aws:batch:us-east-1:123456789012:job-definition/train:3
+  image: me/train:2
   queue: gpu
   attempts: 7
   timeout: 90m

@@ -12,6 +12,7 @@ use aws_sdk_s3::primitives::DateTime;
 use serde::Serialize;
 use serde_json::Value;
 use spotsweep_aws::Reader;
+use spotsweep_control_plane::decide::target::launcher;
 use spotsweep_protocol::claim::Patterns;
 use spotsweep_protocol::failure::{Context, Failure};
 use spotsweep_protocol::functions::CLAIM;
@@ -174,14 +175,21 @@ fn is_same_code(plan: &Plan, file: &SweepFile, definition: &str) -> bool {
     let code = |git: &str, reference: &Option<String>| (redact::shown(git), reference.clone());
     let ran = plan.code.as_ref().map(|ran| code(&ran.git, &ran.reference));
     let runs = settings.code.as_ref().map(|runs| code(&runs.git, &runs.reference));
-    plan.command == settings.command && ran == runs && is_of(&plan.definition, definition)
+    let command = plan.command.as_deref().map(|command| &command[launcher(command).len()..]);
+    let is_same = command == settings.command.as_deref() && ran == runs && plan.image == settings.image;
+    is_same && is_of(&plan.definition, definition, plan.image.is_some())
 }
 
-/// Whether a definition that was pinned to a revision is the wanted one, which may name no revision.
-fn is_of(pinned: &str, wanted: &str) -> bool {
+/// Whether a definition that was pinned to a revision is the wanted one, which may name no revision. That of an image
+/// has the name of the one that it is like, and no number of its revision.
+fn is_of(pinned: &str, wanted: &str, has_image: bool) -> bool {
     // An ARN has the name and the revision after its last slash.
     let [pinned, wanted] = [pinned, wanted].map(|text| text.rsplit('/').next().unwrap_or(text));
-    pinned == wanted || pinned.rsplit_once(':').is_some_and(|(name, _revision)| name == wanted)
+    let name = |text: &str| text.split(':').next().map(str::to_owned);
+    let is_like = || pinned.rsplit_once("-image-").is_some_and(|(like, _hash)| name(wanted).as_deref() == Some(like));
+    pinned == wanted
+        || pinned.rsplit_once(':').is_some_and(|(name, _revision)| name == wanted)
+        || (has_image && is_like())
 }
 
 /// The trials that are read of so many.
@@ -228,6 +236,23 @@ mod tests {
             ("command: [python, a.py]", "train", false),
         ] {
             assert_eq!(is_same_code(&plan, &file(settings), definition), expected, "{settings} {definition}");
+        }
+        let of_image = |image: Option<&str>| Plan {
+            image: image.map(str::to_owned),
+            definition: "arn:aws:batch:us-east-1:123456789012:job-definition/train-image-0a1b:1".into(),
+            command: Some(["/opt/spotsweep/spotsweep-runner", "--", "python", "a.py"].map(str::to_owned).into()),
+            ..plan.clone()
+        };
+        for (ran, wanted, definition, expected) in [
+            (Some("a:1"), ", image: 'a:1'", "train", true),
+            (Some("a:1"), ", image: 'a:1'", "train:7", true),
+            (Some("a:1"), ", image: 'a:2'", "train", false),
+            (Some("a:1"), "", "train", false),
+            (Some("a:1"), ", image: 'a:1'", "other", false),
+            (None, "", "train", false),
+        ] {
+            let found = is_same_code(&of_image(ran), &file(&format!("{same}{wanted}")), definition);
+            assert_eq!(found, expected, "{ran:?} {wanted} {definition}");
         }
         let own = Plan { command: None, code: None, ..plan };
         assert!(is_same_code(&own, &file("attempts: 3"), "train"), "both run the image's own command");

@@ -23,6 +23,7 @@ pub(super) const LOGS: &str = "logs";
 pub(crate) struct Host {
     work_dir: PathBuf,
     entrypoint: Vec<String>,
+    images: Option<PathBuf>,
     job_env: Vec<(String, String)>,
     endpoint: String,
     disk: Disk,
@@ -38,6 +39,7 @@ impl Host {
         Host {
             work_dir: config.work_dir,
             entrypoint: config.entrypoint,
+            images: config.images,
             job_env: config.job_env,
             endpoint: endpoint.to_owned(),
             disk,
@@ -54,7 +56,7 @@ impl Host {
     pub(super) fn start(&self, start: &Start) -> Result<Child, String> {
         let root = self.root(start)?;
         let log = self.work_dir.join(LOGS).join(&start.log_stream);
-        let image = image_folder(&start.image)?;
+        let image = image_folder(&start.image)?.or_else(|| self.images.clone());
         let devices = self.disk.devices(&start.instance);
         let command: Vec<&String> = self.entrypoint.iter().chain(&start.command).collect();
         let Some((program, _)) = command.split_first() else {
@@ -192,7 +194,7 @@ fn trial(start: &Start) -> Option<String> {
     Some(format!("{sweep}-{}", number("SPOTSWEEP_FIRST_INDEX") + number("AWS_BATCH_JOB_ARRAY_INDEX")))
 }
 
-/// Returns the folder of an image `file:///folder`. Any other image is empty.
+/// Returns the folder of an image `file:///folder`.
 fn image_folder(image: &str) -> Result<Option<PathBuf>, String> {
     match image.strip_prefix("file://").map(PathBuf::from) {
         Some(folder) if !folder.is_dir() => {

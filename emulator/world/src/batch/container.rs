@@ -109,7 +109,9 @@ impl Container {
     ) -> Result<Self, ApiError> {
         let mut own: Properties = serde_json::from_value(Value::Object(properties.clone()))
             .map_err(|error| ApiError::client(format!("containerProperties: {error}")))?;
-        if let Some(unknown) = own.shown.keys().find(|name| !SHOWN.contains(&name.as_str())) {
+        // AWS shows lists that are empty, and a definition like another one is registered with them.
+        let is_unknown = |(name, value): &(&String, &Value)| !SHOWN.contains(&name.as_str()) && **value != json!([]);
+        if let Some((unknown, _)) = own.shown.iter().find(is_unknown) {
             return Err(ApiError::not_emulated(&format!("containerProperties' {unknown}")));
         }
         if own.image.is_empty() {

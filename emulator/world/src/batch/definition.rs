@@ -167,6 +167,12 @@ impl World {
         self.batch.definitions.get(definition).is_some_and(|all| all.iter().any(|one| group_of(one) == group))
     }
 
+    /// Returns a job definition with more than one revision.
+    pub fn definition_with_revisions(&self) -> Option<&str> {
+        let mut all = self.batch.definitions.iter();
+        all.find(|(_, revisions)| revisions.len() > 1).map(|(name, _)| name.as_str())
+    }
+
     /// Returns the revision that a submission names, or the latest active one.
     pub(super) fn definition(&self, named: &str) -> Result<&Definition, ApiError> {
         let (name, revision) = self.parse_definition(named);

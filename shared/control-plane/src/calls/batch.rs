@@ -100,9 +100,9 @@ pub struct DescribeJobDefinitions {
     pub next_token: Option<String>,
 }
 
-/// One revision of a job definition.
+/// One revision of a job definition. `P` has all that it consists of, in the form of the implementation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct JobDefinition {
+pub struct JobDefinition<P> {
     /// The ARN.
     pub arn: Option<String>,
     /// The revision's number.
@@ -113,8 +113,23 @@ pub struct JobDefinition {
     pub timeout_seconds: Option<u32>,
     /// The container's command.
     pub command: Vec<String>,
+    /// The image of its only container.
+    pub image: Option<String>,
     /// `resourceRequirements` of all containers, by type.
     pub resources: Vec<(String, String)>,
+    /// All that it consists of.
+    pub properties: P,
+}
+
+/// The parameters of RegisterJobDefinition for a definition like another one, with another image.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RegisterJobDefinition<P> {
+    /// Its name.
+    pub name: String,
+    /// The image of its only container.
+    pub image: String,
+    /// All else that it consists of, except the tags that AWS reserves.
+    pub properties: P,
 }
 
 /// A job queue.
@@ -126,6 +141,9 @@ pub struct JobQueue {
 
 /// The calls to Batch that the control plane makes.
 pub trait Batch: Debug + Send + Sync {
+    /// All that a job definition consists of.
+    type Properties: Debug + Clone + Send + Sync;
+
     /// Submits a job and returns its id. There is no client token (fact 1), so an implementation makes only one try.
     fn submit_job(&self, wanted: SubmitJob) -> impl Future<Output = Result<String, CallError>> + Send;
 
@@ -145,7 +163,13 @@ pub trait Batch: Debug + Send + Sync {
     fn describe_job_definitions(
         &self,
         wanted: DescribeJobDefinitions,
-    ) -> impl Future<Output = Result<Page<JobDefinition>, CallError>> + Send;
+    ) -> impl Future<Output = Result<Page<JobDefinition<Self::Properties>>, CallError>> + Send;
+
+    /// Registers a revision and returns its ARN. There is no client token, so an implementation makes only one try.
+    fn register_job_definition(
+        &self,
+        wanted: RegisterJobDefinition<Self::Properties>,
+    ) -> impl Future<Output = Result<String, CallError>> + Send;
 
     /// Describes the job queue with this name or ARN, if there is one.
     fn describe_job_queues(&self, queue: String) -> impl Future<Output = Result<Vec<JobQueue>, CallError>> + Send;

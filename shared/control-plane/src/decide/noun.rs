@@ -33,6 +33,9 @@ impl Noun for SweepUpload {
             Input::Outcome(Outcome::TargetChecked { prepared, target, .. }) => {
                 sweep_upload::checked(view, prepared, target)
             }
+            Input::Outcome(Outcome::ImageRegistered { prepared, definition, .. }) => {
+                sweep_upload::image_registered(view, prepared, definition)
+            }
             Input::Outcome(Outcome::TrialsStored { prepared, token, .. }) => {
                 sweep_upload::stored(view, prepared, token, context)
             }

@@ -35,6 +35,7 @@ pub(super) fn plan(file: SweepFile, context: Context<'_>) -> Result<Prepared, Re
         page_trials: context.settings.page_trials,
         queue,
         definition,
+        image: settings.image.clone(),
         attempts: settings.attempts.unwrap_or(ATTEMPTS),
         timeout_seconds: settings.timeout_seconds,
         // The job definition's number is set when it is looked up.

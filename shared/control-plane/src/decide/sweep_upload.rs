@@ -7,7 +7,8 @@
 
 use jiff::Timestamp;
 
-use super::{Context, Decision, plan, submission, target};
+use super::target::{self, Checked};
+use super::{Context, Decision, plan, submission};
 use crate::command::Command;
 use crate::input::Followup;
 use crate::outcome::Dropped;
@@ -143,16 +144,38 @@ fn limit(upload: &Upload, run_cap: Option<&str>) -> Result<Option<u64>, Vec<Prob
 
 pub(super) fn checked(view: &View, prepared: &Prepared, target: &Target) -> Decision {
     reading(view, |sweep| match target::check(prepared, target) {
-        Ok(prepared) => {
-            let bucket = sweep.upload.bucket.clone();
-            let store = Command::StoreTrials { sweep: sweep.id.clone(), bucket, prepared };
-            Decision::advance("storing the trials").then(store)
+        Ok(Checked { prepared, image: None }) => store(sweep, prepared),
+        Ok(Checked { prepared, image: Some(wanted) }) => Decision::advance("registering the image")
+            .then(Command::RegisterImage { sweep: sweep.id.clone(), prepared, wanted }),
+        Err(problems) => nowhere(sweep, prepared, problems),
+    })
+}
+
+/// Pins the job definition with the sweep's image.
+pub(super) fn image_registered(view: &View, prepared: &Prepared, definition: &Result<String, String>) -> Decision {
+    reading(view, |sweep| match definition {
+        Ok(arn) => {
+            let plan = Plan { definition: arn.clone(), ..prepared.plan.clone() };
+            store(sweep, Prepared { plan, ..prepared.clone() })
         }
-        Err(problems) => {
-            let rejected = Rejected { problems, warnings: prepared.plan.warnings.to_vec() };
-            Decision::advance("nowhere to run").then(reject(sweep, rejected))
+        Err(refusal) => {
+            let image = prepared.plan.image.as_deref().unwrap_or_default();
+            let message = format!("AWS Batch refuses the image {image}: {refusal}");
+            let help = "name an image that the deployment allows (its parameter AllowedImages), or have it allowed";
+            nowhere(sweep, prepared, vec![prepared.file.problem_at("image", message, help)])
         }
     })
+}
+
+fn store(sweep: &Sweep, prepared: Prepared) -> Decision {
+    let bucket = sweep.upload.bucket.clone();
+    let store = Command::StoreTrials { sweep: sweep.id.clone(), bucket, prepared };
+    Decision::advance("storing the trials").then(store)
+}
+
+fn nowhere(sweep: &Sweep, prepared: &Prepared, problems: Vec<Problem>) -> Decision {
+    let rejected = Rejected { problems, warnings: prepared.plan.warnings.to_vec() };
+    Decision::advance("nowhere to run").then(reject(sweep, rejected))
 }
 
 pub(super) fn stored(view: &View, prepared: &Prepared, token: &Secret, context: Context<'_>) -> Decision {

@@ -9,7 +9,10 @@ use std::collections::BTreeMap;
 use spotsweep_records::sweep::Prepared;
 use spotsweep_records::sweep::target::{Base, BaseSnapshot, BaseVolume, Definition, Queue, Target, is_volume_id};
 use spotsweep_records::workspace::{Keep, Origin, SWEEP_TAG, WorkspacePlan};
-use spotsweep_sweep_file::Problem;
+use spotsweep_sweep_file::{Problem, Warning};
+
+use super::image;
+use crate::command::ImageDefinition;
 
 /// File name of the runner's program.
 const RUNNER: &str = "spotsweep-runner";
@@ -21,21 +24,44 @@ struct Refused {
     help: String,
 }
 
-/// Returns the plan with the definition's revision and the workspace's origin.
+/// A plan whose target can be used.
+#[derive(Debug)]
+pub struct Checked {
+    /// The plan with the definition's revision and the workspace's origin.
+    pub prepared: Prepared,
+    /// The definition that is still to be registered, because the sweep names an image.
+    pub image: Option<ImageDefinition>,
+}
+
+/// Checks the target of a plan.
 ///
 /// # Errors
 /// Returns a problem at its line of the file for everything that is missing or cannot be used.
-pub fn check(prepared: &Prepared, target: &Target) -> Result<Prepared, Vec<Problem>> {
-    let mut checked = prepared.clone();
-    let plan = &mut checked.plan;
+pub fn check(prepared: &Prepared, target: &Target) -> Result<Checked, Vec<Problem>> {
+    let mut checked = Checked { prepared: prepared.clone(), image: None };
+    let plan = &mut checked.prepared.plan;
     let mut problems = Vec::new();
     let mut at = |key, refused: Refused| problems.push(prepared.file.problem_at(key, refused.message, refused.help));
     match definition(&target.definitions, &plan.definition) {
         Ok(found) => {
             plan.definition.clone_from(&found.arn);
+            match image::wanted(plan, found) {
+                Ok(wanted) => checked.image = wanted,
+                Err(message) => {
+                    let help = "name a definition with one container under `job_definition`, or delete `image`";
+                    at("image", Refused { message, help: help.to_owned() });
+                }
+            }
+            let launcher = launcher(&found.command);
             // A job's command takes the place of the definition's.
             if let Some(command) = &mut plan.command {
-                command.splice(..0, launcher(&found.command).iter().cloned());
+                command.splice(..0, launcher.iter().cloned());
+            }
+            if checked.image.is_some() && launcher.is_empty() {
+                let message = "this deployment's instances do not fetch the runner, so the image must have it";
+                let help = "make it the image's entrypoint (docs/deploy.md), or deploy with the parameter RunnerX86";
+                let warning = prepared.file.problem_at("image", message, help);
+                plan.warnings = plan.warnings.iter().cloned().chain([Warning(warning)]).collect();
             }
             // The runner needs the timeout too.
             plan.timeout_seconds = plan.timeout_seconds.or(found.timeout_seconds);
@@ -72,7 +98,7 @@ fn definition<'a>(found: &'a [Definition], named: &str) -> Result<&'a Definition
 }
 
 /// Returns the words that start the runner, if it is the instance's and not the image's entrypoint.
-fn launcher(command: &[String]) -> &[String] {
+pub fn launcher(command: &[String]) -> &[String] {
     let is_runner = command.first().is_some_and(|program| program.rsplit('/').next() == Some(RUNNER));
     let end = command.iter().position(|word| word == "--").filter(|_| is_runner);
     end.map_or(&[], |end| &command[..=end])
@@ -260,7 +286,7 @@ mod tests {
         let arn = "arn:aws:batch:us-east-1:000000000000:job-definition/train";
         let revision = |revision, status: &str| {
             let (arn, status) = (format!("{arn}:{revision}"), status.into());
-            Definition { arn, revision, status, timeout_seconds: Some(60), gpus: 1, command: Vec::new() }
+            Definition { arn, revision, status, timeout_seconds: Some(60), gpus: 1, command: Vec::new(), image: None }
         };
         let found = [revision(1, "ACTIVE"), revision(2, "ACTIVE"), revision(3, "INACTIVE")];
         for named in ["train", arn, &format!("{arn}:2")] {

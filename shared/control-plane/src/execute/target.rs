@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Executed, Service, Taken, all_pages};
+use super::{Executed, Service, Taken, all_pages, image};
 use crate::calls::{
     Batch, CallError, DescribeJobDefinitions, DescribeSnapshots, DescribeVolumes, Ec2, Filter, JobDefinition, Snapshot,
     Volume,
@@ -34,6 +34,9 @@ impl<B: Batch, C: Ec2> Service for Targets<B, C> {
     fn take(&self, command: Box<Command>) -> Taken<'_> {
         match *command {
             Command::CheckTarget { sweep, prepared } => Ok(Box::pin(self.look_up(sweep, prepared))),
+            Command::RegisterImage { sweep, prepared, wanted } => {
+                Ok(Box::pin(image::register(&self.batch, sweep, prepared, wanted)))
+            }
             other => Err(Box::new(other)),
         }
     }
@@ -67,7 +70,7 @@ async fn definitions(batch: &impl Batch, query: DefinitionQuery) -> Result<Vec<D
     }
 }
 
-fn definition(found: JobDefinition) -> Result<Definition, CallError> {
+fn definition<P>(found: JobDefinition<P>) -> Result<Definition, CallError> {
     let incomplete = || CallError::unclear("a job definition without ARN, revision or status");
     // The GPUs of all containers are added up.
     let gpus = found.resources.iter().filter(|(kind, _)| kind == "GPU");
@@ -78,6 +81,7 @@ fn definition(found: JobDefinition) -> Result<Definition, CallError> {
         status: found.status.ok_or_else(incomplete)?,
         timeout_seconds: found.timeout_seconds,
         command: found.command,
+        image: found.image,
     })
 }
 

@@ -65,6 +65,8 @@ pub struct Definition {
     pub gpus: u32,
     /// Its container's command.
     pub command: Vec<String>,
+    /// Its container's image; absent where it has several containers.
+    pub image: Option<String>,
 }
 
 /// A job queue, with the field that a sweep's check needs.
