@@ -2,10 +2,16 @@
 
 pub(crate) mod acceptance;
 pub(crate) mod cancel;
+#[cfg(feature = "local")]
+mod cloudformation;
 pub(crate) mod completions;
 pub(crate) mod cost;
 #[cfg(feature = "local")]
 mod demo;
+#[cfg(feature = "local")]
+mod deploy;
+#[cfg(feature = "local")]
+mod destroy;
 pub(crate) mod doctor;
 mod expand;
 pub(crate) mod explain;
@@ -39,6 +45,10 @@ use completions::Completions;
 use cost::Cost;
 #[cfg(feature = "local")]
 use demo::Demo;
+#[cfg(feature = "local")]
+use deploy::Deploy;
+#[cfg(feature = "local")]
+use destroy::Destroy;
 use doctor::Doctor;
 use expand::Expand;
 use explain::Explain;
@@ -82,6 +92,7 @@ Examples:
   spotsweep demo                          train 24 digit classifiers on this machine, no AWS needed
   spotsweep init                          write a sweep file for the script of this folder
   spotsweep try sweep.yaml                show whether it survives interruptions, on this machine
+  spotsweep deploy                        create or update a deployment in your AWS account
   spotsweep validate sweep.yaml           every mistake of a sweep file, with how to fix it
   spotsweep expand sweep.yaml --limit 5   the first five trials that it stands for
   spotsweep submit sweep.yaml             drop it into the bucket and wait for the plan
@@ -111,6 +122,12 @@ pub(crate) enum Command {
     #[cfg(feature = "local")]
     #[command(subcommand)]
     Local(Local),
+    /// Create or update the deployment in an AWS account
+    #[cfg(feature = "local")]
+    Deploy(Deploy),
+    /// Remove the deployment from an AWS account
+    #[cfg(feature = "local")]
+    Destroy(Destroy),
     /// Drop a sweep file into the bucket and wait for its plan
     Submit(Submit),
     /// List the sweeps
@@ -162,6 +179,10 @@ pub(crate) async fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Try(args) => try_out::run(args).await,
         #[cfg(feature = "local")]
         Command::Local(args) => local::run(args).await,
+        #[cfg(feature = "local")]
+        Command::Deploy(args) => deploy::run(args).await,
+        #[cfg(feature = "local")]
+        Command::Destroy(args) => destroy::run(args).await,
         Command::Submit(args) => submit::run(args).await,
         Command::Ls(args) => ls::run(args).await,
         Command::Status(args) => status::run(args).await,
@@ -202,6 +223,8 @@ mod tests {
             "demo --sweep a.yaml --json --keep out --binaries b",
             "demo --job-definition train-seed --timeout 60",
             "local up --code . --binaries b",
+            "destroy --stack s --with-data --yes",
+            "deploy --stack s --parameter MaxVcpus=64 --parameter AlarmMail= --from f --dry-run --yes",
             "local down",
             "local reclaim",
             "local reclaim digits-0123456789ab --trial 7 --notice 2.5",
@@ -230,7 +253,8 @@ mod tests {
             assert!(parsed.is_ok(), "{line}: {parsed:?}");
         }
         let refused = [
-            "deploy",
+            "deploy --parameter MaxVcpus",
+            "destroy --stack",
             "acceptance --max-usd nan",
             "demo --timeout 0",
             "demo --reclaims -1",

@@ -28,6 +28,11 @@ pub(crate) struct Target {
 }
 
 impl Target {
+    /// AWS as the environment names it, with the name of a resource there.
+    pub(crate) fn of(config: SdkConfig, name: String) -> Self {
+        Self { batch: config.clone(), config, name, endpoint: stale::endpoint() }
+    }
+
     /// A description for people.
     pub(crate) fn described(&self) -> String {
         match &self.endpoint {
@@ -76,8 +81,7 @@ enum Wanted {
 
 async fn named_or_local(named: Option<String>, wanted: Wanted, how: &str) -> Result<Target, Failure> {
     if let Some(name) = named.filter(|name| !name.is_empty()) {
-        let config = sdk_config().await?;
-        return Ok(Target { batch: config.clone(), config, name, endpoint: stale::endpoint() });
+        return Ok(Target::of(sdk_config().await?, name));
     }
     if let Some(target) = local(wanted)? {
         return Ok(target);

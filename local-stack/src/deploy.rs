@@ -9,7 +9,7 @@ use spotsweep_protocol::functions::CLAIM;
 
 use crate::installation::{ARCHITECTURE, Installation, TEMPLATE};
 use crate::job_role;
-use crate::package::{Bootstraps, Packaged, point_at};
+use crate::package::{Bootstraps, located, point_at};
 use crate::run_folder::RunFolder;
 use crate::template::{Template, describe};
 use spotsweep_protocol::failure::{Context, Failure};
@@ -23,7 +23,8 @@ pub const STACK: &str = "spotsweep-local";
 /// What is deployed: the template, and the zips that are uploaded before it.
 #[derive(Debug)]
 pub struct Package {
-    packaged: Packaged,
+    template: String,
+    functions: Vec<String>,
     zips: Vec<PathBuf>,
 }
 
@@ -37,9 +38,10 @@ impl Package {
         let make = move || {
             let path = installation.root.join(TEMPLATE);
             let text = std::fs::read_to_string(&path).context(|| format!("cannot read {}", path.display()))?;
-            let packaged = point_at(&text, ARTIFACTS);
-            let zips = Bootstraps { binaries: &binaries, folder: &folder }.zip(&packaged.functions)?;
-            Ok(Self { packaged, zips })
+            let functions = located(&text, "CodeUri");
+            let template = point_at(&text, "CodeUri", |name| format!("s3://{ARTIFACTS}/{name}.zip"));
+            let zips = Bootstraps { binaries: &binaries, folder: &folder }.zip(&functions)?;
+            Ok(Self { template, functions, zips })
         };
         tokio::task::spawn_blocking(make).await.context(|| "zipping the functions was cut off")?
     }
@@ -65,7 +67,7 @@ impl Package {
             .send()
             .await
             .context(|| "cannot create the bucket for the functions' code")?;
-        for (name, zip) in self.packaged.functions.iter().zip(&self.zips) {
+        for (name, zip) in self.functions.iter().zip(&self.zips) {
             let body = ByteStream::from_path(zip).await.context(|| format!("cannot read {}", zip.display()))?;
             let put = s3.put_object().bucket(ARTIFACTS).key(format!("{name}.zip")).body(body).send().await;
             put.context(|| format!("cannot upload the code of {name}"))?;
@@ -91,7 +93,7 @@ impl Package {
             // The emulator moves a workspace in a second.
             ("PollMs", "150"),
         ];
-        let template = Template { stack: STACK, text: &self.packaged.template, parameters: &parameters };
+        let template = Template { stack: STACK, text: &self.template, parameters: &parameters };
         template.deploy(client).await
     }
 
@@ -99,7 +101,7 @@ impl Package {
     /// complete even if it does not know a type of resource and has left it out.
     async fn read_back(&self, config: &SdkConfig, table: &str) -> Result<(), Failure> {
         let (functions, rules) = (aws_sdk_lambda::Client::new(config), aws_sdk_eventbridge::Client::new(config));
-        for name in &self.packaged.functions {
+        for name in &self.functions {
             let missing = || format!("the control plane is deployed, but its function {name} is not there");
             functions.get_function().function_name(name).send().await.context(missing)?;
             if name == CLAIM {

@@ -74,6 +74,14 @@ impl Installation {
         Ok(Self { root, shared: target.join("local"), python: None, programs })
     }
 
+    /// The folder of a release, with `infra/` and the programs for each processor of AWS; `None` in a source tree.
+    pub fn release(&self) -> Option<PathBuf> {
+        match &self.programs {
+            Programs::Installed(_) => Some(self.root.clone()),
+            Programs::Built { .. } => None,
+        }
+    }
+
     /// The folder for everything that a local stack keeps, except for its Python environment. `SPOTSWEEP_LOCAL` names
     /// another one, so that a second stack can run at the same time.
     pub fn local(&self) -> PathBuf {

@@ -11,7 +11,7 @@ mod job_role;
 pub mod killed;
 pub mod leftovers;
 mod ministack;
-mod package;
+pub mod package;
 pub mod reclaims;
 pub mod run_folder;
 pub mod sdk;

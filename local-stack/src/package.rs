@@ -13,28 +13,26 @@ use spotsweep_protocol::failure::{Context, Failure};
 /// The program in a function's zip that Lambda starts (the runtime `provided.al2023`).
 const BOOTSTRAP: &str = "bootstrap";
 
-/// The template, with the functions' code in S3.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Packaged {
-    /// The template, in which each `CodeUri` names a zip in the bucket.
-    pub template: String,
-    /// Names of the functions' folders, in the template's order.
-    pub functions: Vec<String>,
+/// The files or folders that a template names under a key, such as `../functions/<name>` under `CodeUri`, by their last
+/// parts, in the template's order.
+pub fn located(template: &str, key: &str) -> Vec<String> {
+    template.lines().filter_map(|line| place(line, key)).map(|(_, name)| name.to_owned()).collect()
 }
 
-/// Replaces each `CodeUri: ../functions/<name>` by the location of `<name>.zip` in the bucket. The rest of the text
-/// stays the same, comments included, so that nothing else can differ from what is deployed on AWS.
-pub(crate) fn point_at(template: &str, bucket: &str) -> Packaged {
-    let mut functions = Vec::new();
-    let line = |line: &str| {
-        let code = line.trim_start().strip_prefix("CodeUri:").and_then(|folder| folder.trim().rsplit('/').next());
-        let Some(name) = code else { return line.to_owned() };
-        functions.push(name.to_owned());
-        let indent = &line[..line.len() - line.trim_start().len()];
-        format!("{indent}CodeUri: s3://{bucket}/{name}.zip")
+/// Replaces each place under the key. The rest of the text stays the same, comments included, so that nothing else can
+/// differ from what is deployed on AWS.
+pub fn point_at(template: &str, key: &str, mut to: impl FnMut(&str) -> String) -> String {
+    let mut line = |line: &str| match place(line, key) {
+        Some((indent, name)) => format!("{indent}{key}: {}\n", to(name)),
+        None => format!("{line}\n"),
     };
-    let template = template.lines().map(line).collect::<Vec<_>>().join("\n") + "\n";
-    Packaged { template, functions }
+    template.lines().map(&mut line).collect()
+}
+
+/// The indentation of a line with the key, and the last part of its value.
+fn place<'a>(line: &'a str, key: &str) -> Option<(&'a str, &'a str)> {
+    let value = line.trim_start().strip_prefix(key)?.strip_prefix(':')?.trim();
+    Some((&line[..line.len() - line.trim_start().len()], value.rsplit('/').next()?))
 }
 
 /// The folders of the functions' binaries and zips.
@@ -108,11 +106,10 @@ mod tests {
     fn only_code_places_change() {
         let template =
             "# CodeUri: in a comment\n  A:\n    CodeUri: ../functions/a-b   \n    Role: x\n  CodeUri: ../functions/c\n";
-        let packaged = point_at(template, "code");
-        assert_eq!(packaged.functions, ["a-b", "c"]);
+        assert_eq!(located(template, "CodeUri"), ["a-b", "c"]);
         let expected =
             "# CodeUri: in a comment\n  A:\n    CodeUri: s3://code/a-b.zip\n    Role: x\n  CodeUri: s3://code/c.zip\n";
-        assert_eq!(packaged.template, expected);
+        assert_eq!(point_at(template, "CodeUri", |name| format!("s3://code/{name}.zip")), expected);
     }
 
     #[test]

@@ -13,8 +13,12 @@ mod runner;
 pub(super) mod stack;
 mod storage;
 
+#[cfg(feature = "local")]
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
+#[cfg(feature = "local")]
+use aws_config::SdkConfig;
 use serde_json::json;
 
 use self::finding::{Finding, State};
@@ -64,17 +68,34 @@ pub(super) async fn run(args: Doctor) -> Result<ExitCode, Failure> {
         let findings = unless_stopped(async { Ok(examine(&target, &[]).await) }).await?;
         (findings, format!("stack {}", target.name))
     };
-    let problems = findings.iter().filter(|finding| finding.state == State::Problem).count();
     if args.json {
         out::results(|to| findings.iter().try_for_each(|finding| writeln!(to, "{}", line(finding))))?;
     } else {
         out::results(|to| findings.iter().try_for_each(|finding| finding.write(to)))?;
     }
-    match problems {
+    match findings.iter().filter(|finding| finding.state == State::Problem).count() {
         0 => out::note(format_args!("nothing is wrong with {what}")),
         count => out::note(format_args!("{} with {what}", counted(count, "problem"))),
     }
-    Ok(if problems == 0 { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+    Ok(exit_code(&findings))
+}
+
+/// 1 if there is a problem.
+pub(super) fn exit_code(findings: &[Finding]) -> ExitCode {
+    let has_problem = findings.iter().any(|finding| finding.state == State::Problem);
+    if has_problem { ExitCode::from(FAILED) } else { ExitCode::SUCCESS }
+}
+
+/// What a deployment is like.
+#[cfg(feature = "local")]
+pub(super) async fn findings(target: &Target) -> Vec<Finding> {
+    examine(target, &[]).await
+}
+
+/// What a first deployment meets, with these values of the template's parameters.
+#[cfg(feature = "local")]
+pub(super) async fn before_deploy(config: &SdkConfig, values: &BTreeMap<String, String>) -> Vec<Finding> {
+    before::examine(config, &before::Parameters::of(values)).await
 }
 
 /// The problems of a deployment whose sweeps use this queue and this job definition.
@@ -119,7 +140,7 @@ fn line(finding: &Finding) -> serde_json::Value {
 }
 
 impl Finding {
-    fn write(&self, to: &mut dyn std::io::Write) -> std::io::Result<()> {
+    pub(super) fn write(&self, to: &mut dyn std::io::Write) -> std::io::Result<()> {
         let Self { about, state, said, fix } = self;
         show::row(to, &[7, 20, 0], [state.name(), about.as_str(), said.as_str()].iter())?;
         fix.iter().try_for_each(|fix| show::row(to, &[7, 20, 0], ["", "", &format!("→ {fix}")].iter()))

@@ -10,6 +10,7 @@ mod commands;
 mod commands_help;
 mod counted;
 mod demo;
+mod deploy;
 mod deployed;
 mod example;
 mod executor;

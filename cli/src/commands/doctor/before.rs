@@ -37,6 +37,25 @@ pub(super) struct Parameters {
     on_demand_max_vcpus: u32,
 }
 
+#[cfg(feature = "local")]
+impl Parameters {
+    /// The parameters with these values in the template.
+    pub(super) fn of(values: &std::collections::BTreeMap<String, String>) -> Self {
+        let list = |name: &str| -> Vec<String> {
+            let words = values.get(name).map_or("", String::as_str).split(',');
+            words.map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+        };
+        let number = |name: &str| values.get(name).and_then(|value| value.parse().ok());
+        Self {
+            instance_types: list("InstanceTypes"),
+            subnets: list("Subnets"),
+            zone_count: number("ZoneCount").unwrap_or_default() as usize,
+            max_vcpus: number("MaxVcpus").unwrap_or_default(),
+            on_demand_max_vcpus: number("OnDemandMaxVcpus").unwrap_or_default(),
+        }
+    }
+}
+
 /// Checks everything, in the order in which a deployment needs it.
 pub(super) async fn examine(config: &SdkConfig, wanted: &Parameters) -> Vec<Finding> {
     let mut findings = account::look(config).await;
