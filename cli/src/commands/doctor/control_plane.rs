@@ -11,7 +11,7 @@ use super::finding::Finding;
 use super::stack::Deployment;
 use crate::target::Target;
 
-const DEPLOY: &str = "deploy again: `sam build && sam deploy` in infra/ (docs/deploy.md)";
+const DEPLOY: &str = "deploy again: `spotsweep deploy`, or `sam build && sam deploy` in infra/ (docs/deploy.md)";
 
 /// Version of this command, and of the functions in the same checkout.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -71,6 +71,9 @@ fn another_version(deployed: Option<&str>) -> Option<Finding> {
 
 fn inactive(function: &str, configuration: &GetFunctionConfigurationOutput) -> Option<Finding> {
     let state = configuration.state().filter(|state| !matches!(state, State::Active | State::Inactive));
+    if state == Some(&State::Pending) {
+        return Some(Finding::look(function, "the function is being updated", "run this again in a minute"));
+    }
     if let Some(state) = state {
         let reason = configuration.state_reason().unwrap_or_default();
         return Some(Finding::problem(function, format!("the function is {} {reason}", state.as_str()), DEPLOY));
