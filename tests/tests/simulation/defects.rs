@@ -11,7 +11,7 @@ const SEEDS: u64 = 1000;
 /// Bugs that few seeds show, with a seed from which they are looked for: a minute of computing is saved. The table in
 /// docs/simulation.md counts from the first seed of all.
 const RARE: [(InjectedBug, u64); 3] =
-    [(InjectedBug::OverlookHoles, 300), (InjectedBug::SkipInstanceCheck, 300), (InjectedBug::TrustLink, 200)];
+    [(InjectedBug::OverlookHoles, 350), (InjectedBug::SkipInstanceCheck, 350), (InjectedBug::TrustLink, 300)];
 /// Most steps that a shrunk scenario may have.
 const MOST_STEPS: usize = 70;
 
