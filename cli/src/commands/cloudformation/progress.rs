@@ -51,13 +51,16 @@ impl<'a> Progress<'a> {
     /// Returns the reasons if the change has failed and was rolled back.
     pub(in crate::commands) async fn follow(&mut self) -> Result<(), Failure> {
         loop {
-            // The events after the last look are read too.
+            // Right after the request CloudFormation may still show the status before the change. The events after the
+            // last look are read too.
+            let has_begun = self.begun.is_some();
             let status = self.status().await?;
             self.look(self.stack.to_owned(), String::new()).await?;
             for (id, name) in self.nested.clone() {
                 self.look(id, format!("{name}/")).await?;
             }
             match status.as_str() {
+                _ if !has_begun => sleep(PAUSE).await,
                 "CREATE_COMPLETE" | "UPDATE_COMPLETE" | "DELETE_COMPLETE" => return Ok(()),
                 busy if busy.ends_with("_IN_PROGRESS") => sleep(PAUSE).await,
                 ended => {
