@@ -81,9 +81,10 @@ async fn deploy(args: &Deploy, release: &Release, target: Target) -> Result<Exit
         let names: Vec<&str> = known.keys().map(String::as_str).collect();
         return Err(Failure::usage(format!("the template has no parameter {unknown:?}; it has {}", names.join(", "))));
     }
-    for runner in release.runners()? {
+    let runners = release.runners()?;
+    for runner in &runners {
         if known.contains_key(runner.parameter) {
-            given.entry(runner.parameter.to_owned()).or_insert(runner.sha256);
+            given.entry(runner.parameter.to_owned()).or_insert_with(|| runner.sha256.clone());
         }
     }
     if !existing.is_there() {
@@ -108,10 +109,14 @@ async fn deploy(args: &Deploy, release: &Release, target: Target) -> Result<Exit
         return Err(refused);
     }
     // Instances fetch the runner when they boot. The first ones boot for the first sweep.
-    release.upload_runners(&artifacts, existing.output("Bucket")).await?;
+    if let Some(bucket) = existing.output("Bucket") {
+        artifacts.put_runners(bucket, &runners).await?;
+    }
     change.execute().await?;
     let deployed = Existing::find(&client, &args.stack).await?;
-    release.upload_runners(&artifacts, deployed.output("Bucket")).await?;
+    if let (None, Some(bucket)) = (existing.output("Bucket"), deployed.output("Bucket")) {
+        artifacts.put_runners(bucket, &runners).await?;
+    }
     for (variable, output) in [("SPOTSWEEP_BUCKET", "Bucket"), ("SPOTSWEEP_TABLE", "Table")] {
         let value = deployed.output(output).unwrap_or_default();
         out::results(|to| writeln!(to, "export {variable}={}", show::line(value)))?;

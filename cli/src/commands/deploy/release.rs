@@ -86,15 +86,6 @@ impl Release {
             .collect()
     }
 
-    /// Uploads the runners to the deployment's bucket, if there is one yet.
-    pub(super) async fn upload_runners(&self, to: &Artifacts, bucket: Option<&str>) -> Result<(), Failure> {
-        let Some(bucket) = bucket else { return Ok(()) };
-        for Runner { sha256, content, .. } in self.runners()? {
-            to.put_into(bucket, &format!("runner/{sha256}"), content).await?;
-        }
-        Ok(())
-    }
-
     fn template(&self, name: &str) -> Result<String, Failure> {
         let path = self.folder.join("infra").join(name);
         fs::read_to_string(&path).context(|| format!("cannot read {}", path.display()))
@@ -171,6 +162,14 @@ impl Artifacts {
         let key = format!("{stem}/{}.{ending}", hash(&content));
         self.put_into(&self.bucket, &key, content).await?;
         Ok(key)
+    }
+
+    /// Uploads the runners to the deployment's bucket.
+    pub(super) async fn put_runners(&self, bucket: &str, runners: &[Runner]) -> Result<(), Failure> {
+        for Runner { sha256, content, .. } in runners {
+            self.put_into(bucket, &format!("runner/{sha256}"), content.clone()).await?;
+        }
+        Ok(())
     }
 
     /// Uploads content unless it is there.
