@@ -26,7 +26,7 @@ use std::fmt::Debug;
 use std::future::Future;
 use std::pin::Pin;
 
-use crate::calls::{CallError, Page};
+use crate::calls::{Batch, CallError, DescribeJobDefinitions, JobDefinition, Page};
 use crate::command::Command;
 use crate::handle::{ExecuteError, Executor};
 use crate::outcome::Outcome;
@@ -99,6 +99,15 @@ where
             return Ok(found);
         }
     }
+}
+
+/// Returns the described job definitions of all pages.
+async fn described<B: Batch>(
+    batch: &B,
+    wanted: DescribeJobDefinitions,
+) -> Result<Vec<JobDefinition<B::Properties>>, CallError> {
+    all_pages(|next_token| batch.describe_job_definitions(DescribeJobDefinitions { next_token, ..wanted.clone() }))
+        .await
 }
 
 /// Returns the token of the next page. A repeated token ends the list, because otherwise the list would never end.

@@ -3,7 +3,7 @@
 use spotsweep_protocol::ids::SweepId;
 use spotsweep_records::sweep::Prepared;
 
-use super::{Executed, all_pages};
+use super::{Executed, described};
 use crate::calls::{Batch, CallError, DescribeJobDefinitions, JobDefinition, RegisterJobDefinition};
 use crate::command::ImageDefinition;
 use crate::outcome::Outcome;
@@ -26,12 +26,12 @@ pub(super) async fn register(
         ..DescribeJobDefinitions::default()
     };
     let is_meant = |found: &JobDefinition<_>| found.image.as_ref() == Some(&wanted.image);
-    let found = definitions(batch, named).await?.into_iter().filter(is_meant).max_by_key(|found| found.revision);
+    let found = described(batch, named).await?.into_iter().filter(is_meant).max_by_key(|found| found.revision);
     if let Some(arn) = found.and_then(|found| found.arn) {
         return Ok(registered(Ok(arn)));
     }
     let like = DescribeJobDefinitions { named: vec![wanted.like.clone()], ..DescribeJobDefinitions::default() };
-    let Some(like) = definitions(batch, like).await?.into_iter().next() else {
+    let Some(like) = described(batch, like).await?.into_iter().next() else {
         return Err(format!("job definition {} is gone", wanted.like).into());
     };
     let request = RegisterJobDefinition { name: wanted.name, image: wanted.image, properties: like.properties };
@@ -40,12 +40,4 @@ pub(super) async fn register(
         Err(CallError::Refused { code, message }) if PERMANENT.contains(&code.as_str()) => Ok(registered(Err(message))),
         Err(error) => Err(error.into()),
     }
-}
-
-async fn definitions<B: Batch>(
-    batch: &B,
-    wanted: DescribeJobDefinitions,
-) -> Result<Vec<JobDefinition<B::Properties>>, CallError> {
-    all_pages(|next_token| batch.describe_job_definitions(DescribeJobDefinitions { next_token, ..wanted.clone() }))
-        .await
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Executed, Service, Taken, all_pages, image};
+use super::{Executed, Service, Taken, all_pages, described, image};
 use crate::calls::{
     Batch, CallError, DescribeJobDefinitions, DescribeSnapshots, DescribeVolumes, Ec2, Filter, JobDefinition, Snapshot,
     Volume,
@@ -62,8 +62,7 @@ async fn definitions(batch: &impl Batch, query: DefinitionQuery) -> Result<Vec<D
             DescribeJobDefinitions { name: Some(name), status: Some("ACTIVE"), ..Default::default() }
         }
     };
-    let page = |next_token| batch.describe_job_definitions(DescribeJobDefinitions { next_token, ..wanted.clone() });
-    match all_pages(page).await {
+    match described(batch, wanted).await {
         // If Batch rejects the name, there is no such definition either.
         Err(error) if error.refusal() == Some("ClientException") => Ok(Vec::new()),
         found => found?.into_iter().map(definition).collect(),
