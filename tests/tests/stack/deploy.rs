@@ -1,4 +1,4 @@
-//! Deploys a release with `spotsweep deploy` to the local stack's CloudFormation, beside the stack's own control plane. The
+//! Deploys a release with `spotsweep deploy` to the local stack's CloudFormation, next to the stack's own control plane. The
 //! root is the real control plane with a nested stack. There are no compute environments, because CloudFormation has none
 //! of AWS Batch's resources here.
 
@@ -16,13 +16,13 @@ const PARAMETERS: &str = "\nParameters:
   RunnerX86: { Type: String, Default: '' }
 ";
 const NESTED: &str = "\nResources:
-  Beside:
+  Topics:
     Type: AWS::Serverless::Application
     Properties:
-      Location: beside.yaml
+      Location: topics.yaml
       Parameters: { Broken: !Ref Broken }
 ";
-const BESIDE: &str = "
+const TOPICS: &str = "
 Parameters:
   Broken: { Type: String }
 Conditions:
@@ -58,7 +58,7 @@ fn release(stack: &Stack) -> PathBuf {
     let root = fs::read_to_string(infra.join("control-plane.yaml")).unwrap();
     let root = root.replacen("\nParameters:\n", PARAMETERS, 1).replacen("\nResources:\n", NESTED, 1);
     fs::write(folder.join("infra/spotsweep.yaml"), root).unwrap();
-    fs::write(folder.join("infra/beside.yaml"), BESIDE).unwrap();
+    fs::write(folder.join("infra/topics.yaml"), TOPICS).unwrap();
     fs::write(folder.join("x86_64/spotsweep-runner"), "a runner").unwrap();
     let run = fs::read_dir(stack.runs()).unwrap().next().unwrap().unwrap().path();
     for name in FUNCTIONS {
@@ -95,7 +95,7 @@ async fn a_release_is_deployed_changed_and_rolled_back() {
     let deployed = deploy(&["--yes"]).await;
     let bucket = deployed.out.lines().find_map(|line| line.strip_prefix("export SPOTSWEEP_BUCKET="));
     let bucket = bucket.unwrap_or_else(|| panic!("{} {}", deployed.out, deployed.notes)).to_owned();
-    assert!(deployed.out.contains("Beside/Topic"), "each resource is shown: {}", deployed.out);
+    assert!(deployed.out.contains("Topics/Topic"), "each resource is shown: {}", deployed.out);
     assert_eq!(default_trials(&stack, FUNCTION).await.as_deref(), Some("30"));
     let s3 = spotsweep_aws::path_style_s3(&stack.config());
     let runners = s3.list_objects_v2().bucket(&bucket).prefix("runner/").send().await.unwrap();
