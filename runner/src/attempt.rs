@@ -206,9 +206,12 @@ impl<'a> Attempt<'a> {
 
     /// Keeps the failure with which the attempt ends.
     pub(crate) fn fails(&mut self, failure: Failure) -> Event {
-        let is_left = matches!(failure, Failure::Interrupted(_));
+        let event = match &failure {
+            Failure::Setup { .. } => Event::SetupFailed { code: failure.code() },
+            failure => Event::Failed { is_left: matches!(failure, Failure::Interrupted(_)) },
+        };
         self.failure = Some(failure);
-        Event::Failed { is_left }
+        event
     }
 
     fn exit(self, exit: Exit) -> Result<u8, Failure> {

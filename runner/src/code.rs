@@ -15,7 +15,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use spotsweep_beneath::Folder;
 use spotsweep_protocol::cause::chain;
-use spotsweep_protocol::claim::CodeGrant;
+use spotsweep_protocol::claim::Git;
 use spotsweep_protocol::redact::{Secrets, shown};
 use spotsweep_seal::OWN;
 use tokio::process::Command;
@@ -88,7 +88,7 @@ struct Pin {
 
 /// A working tree and a repository for it.
 struct Checkout<'a> {
-    grant: &'a CodeGrant,
+    grant: &'a Git,
     launcher: &'a Launcher,
     /// Variables of the runner that git gets with another value (`Some`) or not at all (`None`).
     changed: &'a [(OsString, Option<OsString>)],
@@ -111,7 +111,7 @@ pub(crate) struct Place<'a> {
 
 /// Puts the code into the runner's own folder on the workspace, and returns its folder. A reference that moves is
 /// resolved once, so that all later attempts run the commit of the first one.
-pub(crate) async fn fetch(grant: &CodeGrant, place: &Place<'_>, launcher: &Launcher) -> Result<PathBuf, CodeError> {
+pub(crate) async fn fetch(grant: &Git, place: &Place<'_>, launcher: &Launcher) -> Result<PathBuf, CodeError> {
     let names = [Some(&grant.git), grant.reference.as_ref()];
     if let Some(name) = names.into_iter().flatten().find(|name| name.starts_with('-')) {
         return Err(CodeError::Dash(shown(name)));
@@ -172,7 +172,7 @@ impl Checkout<'_> {
         self.git("init", &["init", "--quiet"]).await?;
         let Some(Pin { commit, .. }) = pinned else {
             let commit = self.resolve().await?;
-            let Self { grant: CodeGrant { git, reference }, .. } = self;
+            let Self { grant: Git { git, reference }, .. } = self;
             let pin = Pin { git: git.clone(), reference: reference.clone(), commit: commit.clone() };
             let text = serde_json::to_vec(&pin).map_err(io::Error::from);
             let written = text.and_then(|text| own.write(PIN.as_ref(), &text));

@@ -4,7 +4,7 @@
 //! rarely uses the same ones. AWS Batch and the control plane react to only one of them, [`INTERRUPTED`]. A command
 //! never ends the job with it (see [`spotsweep_attempt::of_command`]).
 
-use spotsweep_attempt::{INTERRUPTED, REFUSED, UPLOAD};
+use spotsweep_attempt::{INTERRUPTED, REFUSED, UPLOAD, of_command};
 use spotsweep_protocol::metric::UnusableRegex;
 use spotsweep_protocol::patterns::Unusable;
 use spotsweep_protocol::runner_log;
@@ -98,6 +98,16 @@ pub(crate) enum Failure {
     /// The training code could not be fetched.
     #[error("the training code could not be fetched")]
     Code(#[source] Cause),
+    /// A command of `setup` has failed.
+    #[error("setup failed: `{command}` (exit code {code}): {reason}")]
+    Setup {
+        /// The command, on one line and cut.
+        command: String,
+        /// Its exit code.
+        code: i32,
+        /// The line of its output that names the reason.
+        reason: String,
+    },
     /// The command's privileges could not be dropped.
     #[error("cannot drop the command's privileges")]
     Privileges(#[source] io::Error),
@@ -139,6 +149,7 @@ impl Failure {
             Self::Refused(_) => REFUSED,
             Self::Prepare { .. } | Self::System(..) | Self::Workspace(_) | Self::Orphaned => INTERNAL,
             Self::Upload(_) => UPLOAD,
+            Self::Setup { code, .. } => of_command(*code),
             Self::Interrupted(_) | Self::Unavailable(_) | Self::Unfit(_) => INTERRUPTED,
         }
     }

@@ -11,7 +11,8 @@ use spotsweep_seal::{AtEnd, Sealer};
 use tokio::time::{Instant, sleep};
 
 use crate::attempt::Attempt;
-use crate::claim::{CallError, End, Handover};
+use crate::claim::{CallError, End, Handover, Latest};
+use crate::descendants;
 use crate::log::say;
 use crate::reports;
 use crate::trained::Trained;
@@ -58,6 +59,8 @@ impl Attempt<'_> {
     pub(crate) async fn unmount(&mut self) -> Event {
         if let Some(trained) = &mut self.trained {
             trained.uploading.abort().await;
+        } else if !descendants::kill().await {
+            say("something that the setup started cannot be killed");
         }
         let Some(workspace) = &self.workspace else { return Event::Unmounted };
         let sealed = self.trained.as_mut().and_then(|trained| trained.sealed.take());
@@ -82,8 +85,8 @@ impl Attempt<'_> {
 
     /// Reports the end, after a pause of `after`.
     pub(crate) async fn end(&mut self, code: u8, after: Duration, stop: Option<&Stop>) -> Event {
-        let Some(trained) = &self.trained else { return Event::Answered(None) };
         sleep(after).await;
+        let Some(trained) = &self.trained else { return self.end_untrained(code).await };
         let outputs = trained.outputs.clone();
         // The command's exit code, unless the trial ends with another one.
         let own = match trained.ended.code {
@@ -103,6 +106,19 @@ impl Attempt<'_> {
         let stalled_seconds = stop.and_then(Stop::stalled_seconds);
         let end = End { exit_code: code.into(), outputs, seconds: trained.seconds, error, stalled_seconds };
         let answer = self.claims.end(trained.recorded.latest(), end).await;
+        self.ended(answer)
+    }
+
+    /// Reports the end of a trial that could not be prepared.
+    async fn end_untrained(&mut self, code: u8) -> Event {
+        let error = self.failure.as_ref().map(|failure| chain(failure));
+        let end =
+            End { exit_code: code.into(), outputs: Outputs::default(), seconds: 0.0, error, stalled_seconds: None };
+        let answer = self.claims.end(Latest::default(), end).await;
+        self.ended(answer)
+    }
+
+    fn ended(&mut self, answer: Result<Answer, CallError>) -> Event {
         if let Ok(Answer::Waiting { reason, .. }) = &answer
             && *reason != self.waits_for
         {

@@ -1,10 +1,13 @@
 //! The command's output. The runner passes it on unchanged, keeps its end, and hands over its lines.
 
+use std::fs::File;
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
+use crate::exit::Failure;
 use crate::own_files::MOST_LOG_BYTES;
 use crate::reading::Lines;
 use crate::unread::Unread;
@@ -14,6 +17,13 @@ const TAIL_BYTES: usize = MOST_LOG_BYTES as usize;
 /// A longer line is passed on in pieces, and only its beginning is searched for metrics.
 const MAX_LINE_BYTES: usize = 64 * 1024;
 const READ_BYTES: usize = 16 * 1024;
+
+/// The runner's own stdout or stderr, for writes without blocking and without a buffer.
+pub(crate) fn own_stream(stream: impl AsFd) -> Result<tokio::fs::File, Failure> {
+    let descriptor = stream.as_fd().try_clone_to_owned();
+    let file = descriptor.map(File::from).map_err(|source| Failure::System("use its output", source))?;
+    Ok(tokio::fs::File::from_std(file))
+}
 
 /// The last [`TAIL_BYTES`] of all pushed bytes.
 #[derive(Default)]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use spotsweep_attempt::Event;
-use spotsweep_protocol::claim::{Found, Grant, Machine, TrialLine, WandbPlace};
+use spotsweep_protocol::claim::{Code, Environment, Found, Grant, Machine, Preparation, TrialLine, WandbPlace};
 use spotsweep_protocol::command_line::expand;
 use spotsweep_protocol::metric::MetricPattern;
 use spotsweep_protocol::patterns::Filter;
@@ -36,7 +36,8 @@ use crate::reports;
 use crate::restore::restore;
 use crate::rungs::Rungs;
 use crate::sealing::now_ns;
-use crate::surroundings;
+use crate::setup;
+use crate::surroundings::{self, Inherited};
 use crate::upload::Uploader;
 use crate::user::{User, accounts};
 use crate::wandb;
@@ -123,19 +124,29 @@ async fn lay_out(
     let is_mounted = mounted.is_some();
     let folder = mounted.map_or_else(|| point(config), Ok)?;
     let mut place = Workplace::make((&config.root, folder), &trial, is_mounted, user)?;
-    if let Some(code) = &grant.code {
-        place.code = Some(code::fetch(code, &place.for_code(), &launcher).await?);
+    let preparation = grant.preparation.as_ref();
+    if let Some(Code::Git(git)) = preparation.and_then(Preparation::code) {
+        place.code = Some(code::fetch(&git, &place.for_code(), &launcher).await?);
     }
     let rungs = match grant.rungs.clone() {
         Some(plan) => Some(series(plan, &place, newest.flatten().as_deref())?),
         None => None,
     };
-    let (command, mut variables) = words(command, (&place, &gpus), (&trial, &grant.wandb), config, clients.region())?;
+    let env = preparation.map(Preparation::env).unwrap_or_default();
+    let inherited = |name: &str| env.get(name).cloned().or_else(|| std::env::var(name).ok());
+    let inherited: Inherited<'_> = &inherited;
+    let trial_of = (&trial, &grant.wandb);
+    let (command, mut variables) =
+        words(command, (&place, &gpus), trial_of, (config, clients.region()), (&env, inherited))?;
     let budget = rungs.as_ref().and_then(Rungs::next);
     variables.extend(budget.map(|step| (STEP_BUDGET.to_owned(), step.to_string())));
-    let run = earlier_run(config, &place, &trial).await?;
+    let run = earlier_run(config, &place, &trial, inherited).await?;
     let goes_on_with_run = run.is_some();
     variables.extend(run.map(|run| (mlflow::RUN.to_owned(), run)));
+    if let Some(preparation) = preparation.filter(|preparation| !preparation.setup().is_empty()) {
+        variables.extend(surroundings::own_programs(&variables, inherited));
+        setup::run(preparation.setup(), &variables, &launcher, place.code.as_deref()).await?;
+    }
     let uploader = Uploader::new(s3, grant.outputs, place.storage.clone(), filter);
     let stalls = (grant.stalls, Activity::new(config, &gpus, launcher.clone()));
     Ok(Ready { command, variables, launcher, place, uploader, metrics, goes_on_with_run, rungs, stalls, sealer })
@@ -217,12 +228,16 @@ fn tell(volume: &str, found: &Found, seconds: f64) {
 type Variables = Vec<(String, String)>;
 
 /// MLflow's run of earlier attempts. A server that does not answer prevents no training.
-async fn earlier_run(config: &Config, place: &Workplace, trial: &TrialLine) -> Result<Option<String>, Failure> {
+async fn earlier_run(
+    config: &Config,
+    place: &Workplace,
+    trial: &TrialLine,
+    inherited: Inherited<'_>,
+) -> Result<Option<String>, Failure> {
     if config.attempt <= 1 || !place.own.may_go_on_with_a_run() {
         return Ok(None);
     }
-    let inherited = |name: &str| std::env::var(name).ok();
-    let Some(server) = mlflow::Server::of(connector()?, &inherited) else { return Ok(None) };
+    let Some(server) = mlflow::Server::of(connector()?, inherited) else { return Ok(None) };
     let found = server.run_of(&name(config, trial)).await;
     Ok(match found {
         Ok(Some(run)) => {
@@ -244,7 +259,7 @@ fn name(config: &Config, trial: &TrialLine) -> String {
 
 /// Logs the variables for libraries, to explain how they behave in a trial. Values that include the job's own value may
 /// be secret and are left out.
-fn announce_libraries(variables: &Variables, inherited: &dyn Fn(&str) -> Option<String>) {
+fn announce_libraries(variables: &Variables, inherited: Inherited<'_>) {
     let is_of_library = |name: &str| OF_LIBRARIES.iter().any(|library| name.starts_with(library));
     let word = |(name, value): &(String, String)| match inherited(name) {
         Some(_) => name.clone(),
@@ -259,29 +274,30 @@ fn words(
     command: &[String],
     (place, gpus): (&Workplace, &Gpus),
     (trial, of_wandb): (&TrialLine, &WandbPlace),
-    config: &Config,
-    region: Option<&str>,
+    (config, region): (&Config, Option<&str>),
+    (env, inherited): (&Environment, Inherited<'_>),
 ) -> Result<(Vec<String>, Variables), Failure> {
-    let inherited = |name: &str| std::env::var(name).ok();
-    let mut variables = place.variables(&trial.parameters, &inherited);
-    variables.extend(gpus.variable(&inherited));
-    variables.extend(surroundings::region(region, &inherited));
+    // Of two values for a name, the later one counts.
+    let mut variables: Variables = env.clone().into_iter().collect();
+    variables.extend(place.variables(&trial.parameters, inherited));
+    variables.extend(gpus.variable(inherited));
+    variables.extend(surroundings::region(region, inherited));
     if let Some(user) = &config.user {
         let home = place.home()?;
-        variables.extend(surroundings::identity(user, &accounts("/etc/passwd"), &home, &inherited));
+        variables.extend(surroundings::identity(user, &accounts("/etc/passwd"), &home, inherited));
     }
     let home = variables.iter().find(|(name, _)| name == "HOME").map(|(_, home)| home.clone());
     let home = home.or_else(|| inherited("HOME")).map(PathBuf::from);
     let (parameters, folder) = (place.wandb_parameters(), place.output());
     let sweep = config.sweep.to_string();
     let run = wandb::Run { sweep: &sweep, index: trial.index, parameters: &parameters, folder, place: of_wandb };
-    variables.extend(wandb::variables(run, home.as_deref(), &inherited));
-    variables.extend(mlflow::tags(&config.sweep.to_string(), &name(config, trial), &inherited));
+    variables.extend(wandb::variables(run, home.as_deref(), inherited));
+    variables.extend(mlflow::tags(&config.sweep.to_string(), &name(config, trial), inherited));
     let variable = |name: &str| {
         let own = variables.iter().rev().find(|(key, _)| key == name);
         own.map(|(_, value)| value.clone()).or_else(|| inherited(name))
     };
-    announce_libraries(&variables, &inherited);
+    announce_libraries(&variables, inherited);
     let json_file = place.parameters();
     let command = expand(command, &trial.parameters, &variable, &json_file.to_string_lossy())?;
     Ok((command, variables))

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Write;
-use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,7 +22,7 @@ use crate::error_line::error_in;
 use crate::exit::Failure;
 use crate::log::say;
 use crate::metrics_file::MetricsFile;
-use crate::output::{Pump, Splitter, Tail};
+use crate::output::{Pump, Splitter, Tail, own_stream};
 use crate::own_files::MAX_RECORD_BYTES;
 use crate::prepare::Wanted;
 use crate::reading::{Lines, Logs, read_lines};
@@ -190,13 +189,6 @@ impl Recording {
         let unread = self.unread.all(figures.has_named());
         Recorded { log, own_bytes, figures, rungs, unread }
     }
-}
-
-/// The runner's own stdout or stderr, for writes without blocking and without a buffer.
-fn own_stream(stream: impl AsFd) -> Result<tokio::fs::File, Failure> {
-    let descriptor = stream.as_fd().try_clone_to_owned();
-    let file = descriptor.map(File::from).map_err(|source| Failure::System("use its output", source))?;
-    Ok(tokio::fs::File::from_std(file))
 }
 
 /// Turns values into figures, and records those that count.

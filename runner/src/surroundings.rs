@@ -12,8 +12,8 @@ use crate::user::{Account, User};
 const UNNAMED: &str = "trial";
 const REGIONS: [&str; 2] = ["AWS_REGION", "AWS_DEFAULT_REGION"];
 
-/// Reads a variable of the runner's own environment.
-type Inherited<'a> = &'a dyn Fn(&str) -> Option<String>;
+/// Reads a variable of the sweep file's `env`, or of the runner's own environment.
+pub(crate) type Inherited<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// `HOME`, `USER` and `LOGNAME` of the user that the command runs as. A process whose uid was changed keeps root's.
 /// Then caches below `~` cannot be written, and `getpass.getuser()` fails without a `passwd` entry (fact 39).
@@ -34,6 +34,15 @@ pub(crate) fn region(region: Option<&str>, inherited: Inherited<'_>) -> Vec<(Str
         return Vec::new();
     };
     REGIONS.map(|name| (name.to_owned(), set(name).unwrap_or_else(|| region.clone()))).to_vec()
+}
+
+/// `PATH` with the folder for the programs that `pip install` puts below the home, behind all others.
+pub(crate) fn own_programs(variables: &[(String, String)], inherited: Inherited<'_>) -> Option<(String, String)> {
+    let own = |wanted: &str| variables.iter().rev().find(|(name, _)| name == wanted).map(|(_, value)| value.clone());
+    let home = own("HOME").or_else(|| inherited("HOME"))?;
+    let path = own("PATH").or_else(|| inherited("PATH")).filter(|path| !path.is_empty());
+    let own = format!("{home}/.local/bin");
+    Some(("PATH".to_owned(), path.map_or(own.clone(), |path| format!("{path}:{own}"))))
 }
 
 /// Whether the user may make files in a folder: by its mode, and if its file system can be written.

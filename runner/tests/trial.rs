@@ -15,6 +15,7 @@ mod packages;
 mod privileges;
 mod restored;
 mod rollback;
+mod setup;
 mod stalls;
 mod stops;
 mod trees;

@@ -7,12 +7,12 @@ use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
 use tokio::time::timeout;
 
 use crate::descendants;
+use crate::process_group::Group;
 
 /// The limit for each stream. A program that writes more gets a closed pipe.
 const MOST_BYTES: u64 = 64 * 1024;
@@ -24,21 +24,11 @@ pub(super) struct Said {
     pub(super) stderr: Vec<u8>,
 }
 
-/// Kills a program and its process group when dropped.
-struct Group(Option<Pid>);
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        // Fails only if the group has no process left.
-        let _ = self.0.map(|group| kill_process_group(group, Signal::KILL));
-    }
-}
-
 /// Runs `command`. Returns `None` if it has not ended within `limit` and was killed.
 pub(super) async fn run(mut command: Command, limit: Duration) -> io::Result<Option<Said>> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).kill_on_drop(true);
     let mut child = command.spawn()?;
-    let group = Group(child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw));
+    let group = Group::of(&child);
     let (stdout, stderr) = (beginning(child.stdout.take()), beginning(child.stderr.take()));
     let ended = async { tokio::try_join!(child.wait(), stdout, stderr) };
     if let Ok(ended) = timeout(limit, ended).await {

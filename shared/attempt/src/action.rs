@@ -42,6 +42,11 @@ pub enum Event {
         /// Whether the trial is released: the next attempt may succeed, and waits for the workspace.
         is_left: bool,
     },
+    /// The setup before the command has failed. Another attempt would fail alike, so the trial ends.
+    SetupFailed {
+        /// The job's exit code.
+        code: u8,
+    },
     /// The command and all processes that it has started have ended.
     CommandEnded {
         /// Exit code.

@@ -177,6 +177,10 @@ impl Machine {
                 self.deadline = self.closing_by(at);
                 self.unmount(Ending::GiveUp { cause: None, is_left })
             }
+            (Phase::Preparing, Event::SetupFailed { code }) => {
+                self.deadline = self.closing_by(at);
+                self.unmount(Ending::End { code, has_succeeded: false })
+            }
             (_, Event::Failed { .. }) => self.exit(Exit::Failed),
             (Phase::Training(mounted), Event::CommandEnded { code, is_finished, is_by_itself }) => {
                 self.command_ended((code, is_finished, is_by_itself), mounted, at)

@@ -3,15 +3,15 @@
 //! Figures are cumulative over an attempt, so a lost, late or repeated report does no harm.
 
 mod collected;
+mod preparation;
 mod reply;
 mod request;
 
 use serde::{Deserialize, Serialize};
 
 pub use collected::{COLLECTED, Collected, CollectedFile};
-pub use reply::{
-    Access, ByteRange, Checkpoints, CodeGrant, Grant, Patterns, Prefix, Reply, WandbPlace, WorkspaceGrant,
-};
+pub use preparation::{Code, Environment, Git, Preparation};
+pub use reply::{Access, ByteRange, Checkpoints, Grant, Patterns, Prefix, Reply, WandbPlace, WorkspaceGrant};
 pub use request::{ClaimRequest, Found, Machine, Market, NoticeKind, Outputs, Request, Rollback, Seal, Task};
 
 /// The variable with the number of GPUs that a job asks for; not set if it asks for none. Batch itself sets no such

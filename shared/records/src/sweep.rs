@@ -47,7 +47,7 @@ use crate::sweep::upload::Upload;
 use crate::trial::JobStatus;
 use crate::workspace::WorkspacePlan;
 pub use ranking::Ranking;
-use spotsweep_protocol::claim::{CodeGrant, Patterns, WandbPlace};
+use spotsweep_protocol::claim::{Patterns, Preparation, WandbPlace};
 use spotsweep_protocol::ids::{JobId, JobName, PART_TRIALS, Run, SweepId};
 use spotsweep_protocol::metric::MetricPattern;
 use spotsweep_protocol::rungs::{RungPlan, Unit};
@@ -203,9 +203,9 @@ pub struct Plan {
     /// Whether each trial starts from the collected checkpoint of another one, which `starts.json` names.
     #[serde(default, skip_serializing_if = "is_default")]
     pub restores: bool,
-    /// Training code that the runner fetches before it starts the command.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub code: Option<CodeGrant>,
+    /// What the runner prepares before it starts the command.
+    #[serde(default, rename = "code", skip_serializing_if = "Option::is_none")]
+    pub preparation: Option<Preparation>,
     /// Which files of a trial are collected.
     #[serde(default)]
     pub patterns: Patterns,

@@ -12,8 +12,8 @@ use crate::page::curves::Curve;
 use crate::page::{MAX_FAILURES, MAX_LOG_LINES, MAX_ROWS, Report, Sources};
 use crate::parameters::with_suggested;
 use crate::warnings::{searched, warnings};
+use spotsweep_protocol::claim::Preparation;
 use spotsweep_protocol::ids::SweepId;
-use spotsweep_protocol::redact::Secrets;
 use spotsweep_ranking::ranked;
 use spotsweep_records::sweep::spent::Spent;
 use spotsweep_records::sweep::upload::Upload;
@@ -91,7 +91,7 @@ impl Wanted {
 impl ReportInputs {
     /// Hides the credentials in the code's URL, because Git and other programs print the URL or a part of it.
     fn logs_without_secrets(&self, plan: &Plan) -> BTreeMap<u32, Vec<String>> {
-        let secrets = plan.code.as_ref().map(|code| Secrets::of(&code.git)).unwrap_or_default();
+        let secrets = plan.preparation.as_ref().map(Preparation::secrets).unwrap_or_default();
         let hidden = |lines: &Vec<String>| lines.iter().map(|line| secrets.hide(line)).collect();
         self.logs.iter().map(|(index, lines)| (*index, hidden(lines))).collect()
     }

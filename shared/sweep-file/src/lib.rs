@@ -58,8 +58,8 @@ pub use problem::{Problem, Rejected, Warning};
 pub use repeats::Repeats;
 pub use search_space::{MOST_STEPS, SearchSpace};
 pub use settings::{
-    ATTEMPTS, Budget, Code, InitializationRate, Keep, Notifications, Outputs, Resources, Settings, Stalled, Start,
-    Workspace, initialization_rate,
+    ATTEMPTS, Budget, Code, Folder, InitializationRate, Keep, Notifications, Outputs, Resources, Settings, Stalled,
+    Start, Workspace, initialization_rate,
 };
 
 use problem::Report;

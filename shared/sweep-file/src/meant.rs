@@ -5,14 +5,11 @@ use super::settings::NESTED;
 use super::tree::{Entry, Kind};
 
 /// Words of other programs, and the setting of spotsweep for each.
-const OTHERS: [(&[&str], &str); 10] = [
+const OTHERS: [(&[&str], &str); 11] = [
     (&["retries", "max_retries", "retry", "max_attempts"], "write `attempts:`, which counts all starts of a trial"),
     (&["image_uri", "container", "docker", "docker_image"], "write `image:` and the image's name"),
-    (
-        &["env", "environment", "envs", "variables", "env_vars"],
-        "variables are in a job definition: write `job_definition:` and its name; or set them in the command, as in \
-         `command: [\"${env}\", NAME=value, \"${interpreter}\", \"${program}\", \"${args}\"]`",
-    ),
+    (&["environment", "envs", "variables", "env_vars"], "write `env: {NAME: value}`"),
+    (&["workdir", "working_dir", "work_dir", "source", "source_dir"], "write `code: .` for this file's folder"),
     (
         &[
             "instance_type",

@@ -4,25 +4,31 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use spotsweep_protocol::command_line::{HP_PREFIX, nested_variable};
 use spotsweep_protocol::ids::SweepId;
 
 use super::fields::{Fields, text, written};
 use super::problem::Report;
 use super::quantity::{mebibytes, seconds};
-use super::scalar::Scalar;
 use super::template::{self, Context, Role};
-use super::tree::{Kind, Node};
+use super::tree::Node;
 
 mod checkpoints_of;
+mod code;
+mod environment;
 pub(crate) mod image;
 mod outputs;
+mod setup;
 mod stalled;
 mod workspace;
 
+pub use code::{Code, Folder};
 pub use outputs::Outputs;
 pub use stalled::Stalled;
 pub use workspace::{InitializationRate, Keep, Start, Workspace, initialization_rate};
 
+use code::CodeSchema;
+use setup::SetupSchema;
 use stalled::StalledSchema;
 use workspace::WorkspaceSchema;
 
@@ -59,8 +65,15 @@ pub struct Settings {
     /// The trial's volume for datasets and checkpoints, or `off`.
     #[schemars(with = "Option<WorkspaceSchema>")]
     pub workspace: Option<Workspace>,
-    /// Training code to fetch before the command runs.
+    /// Training code to fetch before the command runs: a folder, which `spotsweep submit` packs and sends, or git.
+    #[schemars(with = "Option<CodeSchema>")]
     pub code: Option<Code>,
+    /// Commands of a shell that each attempt runs before the training command, in the folder of the code.
+    #[schemars(default, with = "SetupSchema")]
+    pub setup: Vec<String>,
+    /// Environment variables of the trainings.
+    #[schemars(default, with = "BTreeMap<String, Written>")]
+    pub env: BTreeMap<String, String>,
     /// Which files of a trial are collected.
     pub outputs: Option<Outputs>,
     /// Trials of earlier sweeps, one for each trial, in their order: `<sweep>/<index>`. Each trial starts from the checkpoint
@@ -91,17 +104,6 @@ pub struct Resources {
     pub memory_mib: Option<u32>,
     /// Whole GPUs.
     pub gpus: Option<u32>,
-}
-
-/// Training code in git.
-#[derive(Clone, Debug, PartialEq, Eq, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub struct Code {
-    /// URL of the repository.
-    pub git: String,
-    /// Branch, tag or commit; the default branch if absent.
-    #[schemars(rename = "ref")]
-    pub reference: Option<String>,
 }
 
 /// Who is notified of the sweep's end.
@@ -159,7 +161,7 @@ enum SwitchWord {
 }
 
 /// Keys of [`Settings`] under `spotsweep:`. Those that choose trials are in [`super::choice`].
-pub(crate) const KEYS: [&str; 16] = [
+pub(crate) const KEYS: [&str; 18] = [
     "job_definition",
     "image",
     "queue",
@@ -170,6 +172,8 @@ pub(crate) const KEYS: [&str; 16] = [
     "resources",
     "workspace",
     "code",
+    "setup",
+    "env",
     "outputs",
     "checkpoints_of",
     "notifications",
@@ -182,7 +186,7 @@ pub(crate) const KEYS: [&str; 16] = [
 pub(crate) const NESTED: [(&str, &[&str]); 6] = [
     ("resources", &["vcpus", "memory", "gpus"]),
     ("budget", &["max_usd", "max_hours"]),
-    ("code", &["git", "ref"]),
+    ("code", &code::KEYS),
     ("outputs", &["include", "exclude", "checkpoints"]),
     ("notifications", &["topic"]),
     ("workspace", &workspace::KEYS),
@@ -200,6 +204,7 @@ const MAX_ATTEMPTS: i64 = 100;
 /// Reads the settings from the `spotsweep:` mapping, and reports their problems.
 pub(crate) fn read(fields: Fields<'_>, context: &Context<'_>, role: Role, report: &mut Report<'_>) -> Settings {
     let narrow = |value: i64| u8::try_from(value).ok();
+    let variables: Vec<_> = context.parameters.iter().map(|name| nested_variable(HP_PREFIX, name)).collect();
     Settings {
         job_definition: aws_name(fields, "job_definition", report),
         // W&B has a key for it too, at the top level.
@@ -211,7 +216,9 @@ pub(crate) fn read(fields: Fields<'_>, context: &Context<'_>, role: Role, report
         command: fields.get("command").and_then(|node| template::read(node, context, role, report)),
         resources: fields.get("resources").and_then(|node| resources(node, report)),
         workspace: fields.get("workspace").and_then(|node| workspace::read(node, report)),
-        code: fields.get("code").and_then(|node| code(node, report)),
+        code: fields.get("code").and_then(|node| code::read(node, report)),
+        setup: fields.get("setup").map(|node| setup::read(node, report)).unwrap_or_default(),
+        env: fields.get("env").map(|node| environment::read(node, &variables, report)).unwrap_or_default(),
         outputs: fields.get("outputs").and_then(|node| outputs::read(node, report)),
         checkpoints_of: fields.get("checkpoints_of").and_then(|node| checkpoints_of::read(node, report)),
         notifications: fields.get("notifications").and_then(|node| notifications(node, report)),
@@ -295,35 +302,6 @@ fn size(node: &Node, key: &str, range_mib: std::ops::RangeInclusive<u64>, report
         report.add(node.place, format!("`{key}` is not a usable size: {size}"), help);
     }
     valid
-}
-
-fn code(node: &Node, report: &mut Report<'_>) -> Option<Code> {
-    let fields = Fields::known(node, "`code`", keys_of("code"), report)?;
-    let reference = fields.text("ref", report).map(str::to_owned);
-    if !fields.has("git") {
-        report.add(
-            fields.place(),
-            "`code` has no `git`",
-            "add the repository, for example `git: https://github.com/me/train.git`",
-        );
-    }
-    // git would take a value with a leading dash for an option.
-    for key in ["git", "ref"] {
-        if let Some(node) = fields.get(key)
-            && matches!(&node.kind, Kind::Scalar(Scalar::Text { text, .. }) if text.starts_with('-'))
-        {
-            report.add(
-                node.place,
-                format!("`{key}` starts with a dash"),
-                "write a repository URL, or a branch, tag or commit",
-            );
-        }
-    }
-    let git = fields.text("git", report)?;
-    if let (true, Some(node)) = (git.contains(char::is_control), fields.get("git")) {
-        report.add(node.place, "`git` has a line break or another control character", "write the URL on one line");
-    }
-    Some(Code { git: git.to_owned(), reference })
 }
 
 fn notifications(node: &Node, report: &mut Report<'_>) -> Option<Notifications> {

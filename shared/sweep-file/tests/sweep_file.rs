@@ -40,7 +40,7 @@ fn check(path: &Path, extension: &str, actual: &str) {
 fn stated(debug: &str) -> String {
     let mut words: Vec<&str> = Vec::new();
     for word in debug.split(' ') {
-        let is_absent = ["None", "{}"].contains(&word.trim_end_matches(','));
+        let is_absent = ["None", "{}", "[]"].contains(&word.trim_end_matches(','));
         match words.last() {
             Some(field) if is_absent && field.ends_with(':') => drop(words.pop()),
             Some(_) | None => words.push(word),

@@ -96,6 +96,8 @@ pub struct Chaos {
     pub habits: Habits,
     /// The trial whose script fails after its last step.
     pub fails: Option<u32>,
+    /// Whether it fails before its command starts, in its setup.
+    pub fails_in_setup: bool,
     /// Last seals that do not have enough time.
     pub slow_seals: f64,
     /// Attempts whose training stalls after its first checkpoint.
@@ -154,6 +156,7 @@ impl Chaos {
             silent: 0.0,
             habits: Habits::PLAIN,
             fails: None,
+            fails_in_setup: false,
             slow_seals: 0.0,
             hangs: 0.0,
             vanishing: 0.0,
@@ -199,6 +202,7 @@ impl Chaos {
             silent: 0.05,
             habits: Habits { on_signal: OnSignal::ExitsZero, ..Habits::PLAIN },
             fails: None,
+            fails_in_setup: false,
             slow_seals: 0.1,
             hangs: 0.1,
             vanishing: 0.1,
@@ -245,6 +249,7 @@ impl Chaos {
             silent: share(0.4),
             habits: Habits::PLAIN,
             fails: None,
+            fails_in_setup: false,
             slow_seals: share(0.4),
             hangs: 0.0,
             vanishing: 0.0,

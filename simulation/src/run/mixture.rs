@@ -110,6 +110,7 @@ impl Mixture {
             page_trials: PAGE_TRIALS,
         };
         chaos.fails = (upto(3) == 0).then(|| upto(mixture.trials - 1));
+        chaos.fails_in_setup = chaos.fails.is_some_and(|index| index % 3 == 1);
         let kept = KEPT[usize::try_from(upto(3)).unwrap_or(0)];
         chaos.hangs = if upto(3) == 0 { f64::from(1 + upto(1)) / 4.0 } else { 0.0 };
         (chaos.late_requests, chaos.forged) = (f64::from(upto(4)) / 10.0, f64::from(upto(4)) / 10.0);

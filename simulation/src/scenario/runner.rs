@@ -155,7 +155,7 @@ fn sweep(origin: Origin, keep: Keep, now: Timestamp) -> Result<Sweep, String> {
         tags: Default::default(),
         workspace: Some(WorkspacePlan { size_gib: 20, origin, keep, initialization_rate: None }),
         restores: false,
-        code: None,
+        preparation: None,
         patterns: Default::default(),
         metric: None,
         suggests: false,

@@ -5,8 +5,8 @@ use spotsweep_protocol::claim::{TrialLine, WandbPlace};
 use spotsweep_protocol::ids::SweepId;
 use spotsweep_protocol::rungs::Unit;
 use spotsweep_sweep_file::{
-    Budget, Code, Goal, InitializationRate, MetricGoal, Notifications, Outputs, Repeats, Resources, Settings, Stalled,
-    Start, SweepFile, Workspace,
+    Budget, Code, Folder, Goal, InitializationRate, MetricGoal, Notifications, Outputs, Repeats, Resources, Settings,
+    Stalled, Start, SweepFile, Workspace,
 };
 
 /// Trials that are all repeats of some parameter sets, so that the new file can use `repeats`.
@@ -101,6 +101,8 @@ fn settings(settings: &Settings) -> Map<String, Value> {
         resources,
         workspace,
         code,
+        setup,
+        env,
         outputs,
         checkpoints_of,
         notifications,
@@ -131,10 +133,9 @@ fn settings(settings: &Settings) -> Map<String, Value> {
             }),
         ),
         ("workspace", workspace.as_ref().map(workspace_value)),
-        (
-            "code",
-            code.as_ref().map(|Code { git, reference }| present([("git", json!(git)), ("ref", json!(reference))])),
-        ),
+        ("code", code.as_ref().map(code_value)),
+        ("setup", (!setup.is_empty()).then(|| json!(setup))),
+        ("env", (!env.is_empty()).then(|| json!(env))),
         (
             "outputs",
             outputs.as_ref().map(|Outputs { include, exclude, checkpoints }| {
@@ -156,6 +157,16 @@ fn settings(settings: &Settings) -> Map<String, Value> {
         ("tags", (!tags.is_empty()).then(|| json!(tags))),
     ];
     all.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
+}
+
+fn code_value(code: &Code) -> Value {
+    match code {
+        Code::Git { git, reference } => present([("git", json!(git)), ("ref", json!(reference))]),
+        Code::Packed { sha256 } => json!({ "sha256": sha256 }),
+        Code::Folder(Folder { folder, include, exclude }) => {
+            json!({ "folder": folder, "include": include, "exclude": exclude })
+        }
+    }
 }
 
 fn workspace_value(workspace: &Workspace) -> Value {
@@ -218,6 +229,8 @@ spotsweep:
   resources: {vcpus: 4, memory: 16GiB, gpus: 1}
   workspace: {size: 100GiB, snapshot: snap-0123456789abcdef0, keep_failed: 12h, keep_succeeded: 0}
   code: {git: "https://github.com/me/train.git", ref: v1.2}
+  setup: [pip install -r requirements.txt, "make\n"]
+  env: {HF_HOME: /data, N: "010", YES: yes}
   outputs: {include: ["model/*.pt"], exclude: [tmp/**, "*.log"]}
   notifications: {topic: "arn:aws:sns:us-east-1:123456789012:done"}
   budget: {max_usd: 12.5, max_hours: 3}
@@ -243,6 +256,8 @@ spotsweep:
             settings("workspace: {volume: my-volume}"),
             settings("workspace: {snapshot: snap-0a}, checkpoints_of: [old-0123456789ab/4]"),
             settings("rungs_by: reports"),
+            settings("code: {folder: ../a, exclude: [b]}, setup: make"),
+            settings(&format!("code: {{sha256: {}}}", "0a".repeat(32))),
             "project: p\nentity: \"1\"\ntrials: [{lr: 0.1}]\n".to_owned(),
             settings("resources: {}, outputs: {}, code: {git: a}, budget: {max_usd: 1}"),
         ];

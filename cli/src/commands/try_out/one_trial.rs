@@ -5,7 +5,7 @@ use std::{env, fs};
 
 use serde_json::{Map, Value, json};
 use spotsweep_protocol::claim::Patterns;
-use spotsweep_sweep_file::{Goal, SweepFile};
+use spotsweep_sweep_file::{Code, Goal, Settings, SweepFile};
 
 /// The trial that is tried.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,8 +33,13 @@ impl OneTrial {
         if let Some(file) = file.filter(|file| !file.metrics.is_empty()) {
             rest["metrics"] = json!(file.metrics);
         }
-        if let Some(code) = file.and_then(|file| file.settings.code.as_ref()) {
-            rest["spotsweep"]["code"] = json!({"git": code.git, "ref": code.reference});
+        if let Some(Settings { code, setup, env, .. }) = file.map(|file| &file.settings) {
+            // A folder is the one in which the command runs.
+            if let Some(code) = code.as_ref().and_then(Code::fetched) {
+                rest["spotsweep"]["code"] = json!(code);
+            }
+            rest["spotsweep"]["setup"] = json!(setup);
+            rest["spotsweep"]["env"] = json!(env);
         }
         let outputs = file.and_then(|file| file.settings.outputs.clone()).map(Patterns::from).unwrap_or_default();
         rest["spotsweep"]["outputs"] = json!(outputs);

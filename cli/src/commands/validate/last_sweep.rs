@@ -13,11 +13,10 @@ use serde::Serialize;
 use serde_json::Value;
 use spotsweep_aws::Reader;
 use spotsweep_control_plane::decide::target::launcher;
-use spotsweep_protocol::claim::Patterns;
+use spotsweep_protocol::claim::{self, Patterns, Preparation};
 use spotsweep_protocol::failure::{Context, Failure};
 use spotsweep_protocol::functions::CLAIM;
 use spotsweep_protocol::ids::SweepId;
-use spotsweep_protocol::redact;
 use spotsweep_protocol::words::counted;
 use spotsweep_records::sweep::Plan;
 use spotsweep_records::sweep::upload::{DROP_PREFIX, PLAN};
@@ -172,9 +171,13 @@ async fn sweep_of(s3: &Client, bucket: &str, key: &str) -> Result<Option<SweepId
 /// Whether a sweep ran what the file would run on this job definition. Credentials in the URL of its code are ignored.
 fn is_same_code(plan: &Plan, file: &SweepFile, definition: &str) -> bool {
     let settings = &file.settings;
-    let code = |git: &str, reference: &Option<String>| (redact::shown(git), reference.clone());
-    let ran = plan.code.as_ref().map(|ran| code(&ran.git, &ran.reference));
-    let runs = settings.code.as_ref().map(|runs| code(&runs.git, &runs.reference));
+    // The text of a repository has no credentials. A folder may have changed, as a branch may have.
+    let name = |code: claim::Code| match code {
+        claim::Code::Git(git) => format!("{git:?}"),
+        claim::Code::Packed { .. } => String::new(),
+    };
+    let ran = plan.preparation.as_ref().and_then(Preparation::code).map(name);
+    let runs = settings.code.as_ref().map(|code| code.fetched().map(name).unwrap_or_default());
     let command = plan.command.as_deref().map(|command| &command[launcher(command).len()..]);
     let is_same = command == settings.command.as_deref() && ran == runs && plan.image == settings.image;
     is_same && is_of(&plan.definition, definition, plan.image.is_some())
@@ -254,7 +257,7 @@ mod tests {
             let found = is_same_code(&of_image(ran), &file(&format!("{same}{wanted}")), definition);
             assert_eq!(found, expected, "{ran:?} {wanted} {definition}");
         }
-        let own = Plan { command: None, code: None, ..plan };
+        let own = Plan { command: None, preparation: None, ..plan };
         assert!(is_same_code(&own, &file("attempts: 3"), "train"), "both run the image's own command");
     }
 

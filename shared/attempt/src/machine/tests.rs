@@ -60,6 +60,7 @@ fn event(name: &str) -> Event {
         "prepared-without-workspace" => Event::Prepared { has_workspace: false },
         "failed-for-good" => Event::Failed { is_left: false },
         "failed-for-now" => Event::Failed { is_left: true },
+        "setup-failed" => Event::SetupFailed { code: 1 },
         "notice" => notice(),
         "SIGTERM" => Event::Signalled(Signal::TERM),
         "fenced" => fenced(),

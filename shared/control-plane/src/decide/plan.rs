@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use super::{Context, stall};
 use crate::settings::{KEEP_FAILED_SECONDS, WORKSPACE_GIB};
-use spotsweep_protocol::claim::{CodeGrant, Patterns};
+use spotsweep_protocol::claim::{Patterns, Preparation};
 use spotsweep_records::sweep::{EarlyStopping, Plan, Prepared, Ranking};
 use spotsweep_records::workspace::{Keep, Origin, WorkspacePlan};
 use spotsweep_sweep_file::{
-    self as sweep_file, ATTEMPTS, Goal, InitializationRate, Rejected, Resources, Start, SweepFile, Warning, Workspace,
+    self as sweep_file, ATTEMPTS, Folder, Goal, InitializationRate, Rejected, Resources, Start, SweepFile, Warning,
+    Workspace,
 };
 
 /// Returns the plan of a file.
@@ -29,6 +30,12 @@ pub(super) fn plan(file: SweepFile, context: Context<'_>) -> Result<Prepared, Re
     let queue = named("job queue", "queue", &settings.queue, &context.settings.queue);
     let definition =
         named("job definition", "job_definition", &settings.job_definition, &context.settings.job_definition);
+    if let Some(sweep_file::Code::Folder(Folder { folder, .. })) = &settings.code {
+        let message = format!("the folder {folder:?} of `code` was not sent with the file");
+        let help = "drop the file with `spotsweep submit`, which packs and sends the folder; or write \
+                    `code: {sha256: …}` with the hash of a folder that was sent before (`spotsweep code ls`)";
+        problems.push(file.problem_at("code", message, help.to_owned()));
+    }
     let trials = u32::try_from(file.trial_count()).unwrap_or(u32::MAX);
     let plan = Plan {
         trials,
@@ -46,7 +53,11 @@ pub(super) fn plan(file: SweepFile, context: Context<'_>) -> Result<Prepared, Re
         tags: settings.tags.clone(),
         workspace: workspace(settings.workspace.as_ref(), context),
         restores: settings.checkpoints_of.is_some(),
-        code: settings.code.clone().map(|code| CodeGrant { git: code.git, reference: code.reference }),
+        preparation: Preparation::new(
+            settings.code.as_ref().and_then(sweep_file::Code::fetched),
+            settings.setup.clone(),
+            settings.env.clone(),
+        ),
         patterns: settings.outputs.clone().map(Patterns::from).unwrap_or_default(),
         metric: file.metric.as_ref().map(ranking),
         suggests: file.search().is_some(),

@@ -5,8 +5,8 @@ use std::fmt;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::preparation::Preparation;
 use crate::metric::MetricPattern;
-use crate::redact::shown;
 use crate::rungs::RungPlan;
 use crate::stall::StallRule;
 use crate::stop::StopReason;
@@ -87,9 +87,9 @@ pub struct Grant {
     /// workspace once, before the first training.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restores: Option<Prefix>,
-    /// Training code to fetch before the command runs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub code: Option<CodeGrant>,
+    /// What is prepared before the command runs.
+    #[serde(default, rename = "code", skip_serializing_if = "Option::is_none")]
+    pub preparation: Option<Preparation>,
     /// The metric that the sweep file names. Its name may have characters that names found in text cannot have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metric: Option<String>,
@@ -142,25 +142,6 @@ pub struct WorkspaceGrant {
     pub device: String,
     /// Whether the volume was created empty and never mounted. Only then may the runner make a file system.
     pub blank: bool,
-}
-
-/// Code in git, pinned.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CodeGrant {
-    /// URL of the repository.
-    pub git: String,
-    /// Branch, tag or commit; the default branch if absent. The first attempt pins it to a commit on the workspace, so
-    /// that later attempts run the same code.
-    #[serde(rename = "ref", default, skip_serializing_if = "Option::is_none")]
-    pub reference: Option<String>,
-}
-
-impl fmt::Debug for CodeGrant {
-    /// Leaves out the credentials, because records and replies are printed in logs.
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { git, reference } = self;
-        write!(formatter, "CodeGrant {{ git: {:?}, reference: {reference:?} }}", shown(git))
-    }
 }
 
 /// The files to collect: glob patterns relative to the storage folder, and the checkpoints.

@@ -60,7 +60,7 @@ fn checkpoints(node: &Node, report: &mut Report<'_>) -> Option<Checkpoints> {
 }
 
 /// Reads a list of patterns that the runner can compile.
-fn patterns(node: &Node, key: &str, report: &mut Report<'_>) -> Vec<String> {
+pub(super) fn patterns(node: &Node, key: &str, report: &mut Report<'_>) -> Vec<String> {
     let help =
         "write patterns as in .gitignore, for example `model/*.pt`, and \\ before a special character that is meant";
     let list = texts(node, key, report).unwrap_or_default();

@@ -110,6 +110,9 @@ impl Simulation {
         self.watch.verify(&agent.container.trial, volume);
         match self.ask(agent, Request::Mounted { volume: volume.to_owned(), found, seconds }).map(mounted) {
             None => self.asks_again(agent),
+            Some(Ok(())) if self.chaos.fails_in_setup && self.chaos.fails == Some(agent.container.trial.index) => {
+                self.on(agent, Event::SetupFailed { code: 1 })
+            }
             Some(Ok(())) => self.on(agent, Event::Prepared { has_workspace: true }),
             Some(Err(denied)) => self.denied(agent, denied),
         }

@@ -97,7 +97,7 @@ pub(in crate::decide) fn granted(
             let TrialRef { sweep, index } = of;
             Prefix { bucket: outputs.bucket.clone(), prefix: sweep.trial_prefix(*index) }
         }),
-        code: plan.code.clone(),
+        preparation: plan.preparation.clone(),
         metric: plan.metric.as_ref().map(|by| by.name.clone()),
         metrics: plan.metrics.to_vec(),
         wandb: plan.wandb.clone(),

@@ -1,0 +1,180 @@
+//! `code:` under `spotsweep:`: the training code, from a folder or from git.
+
+use schemars::JsonSchema;
+use spotsweep_protocol::claim;
+
+use super::keys_of;
+use super::outputs::patterns;
+use crate::fields::{Fields, text};
+use crate::problem::Report;
+use crate::scalar::Scalar;
+use crate::tree::{Kind, Node};
+
+/// Keys of `code`.
+pub(super) const KEYS: [&str; 6] = ["git", "ref", "folder", "include", "exclude", "sha256"];
+
+/// Characters of a SHA-256 in hexadecimal.
+const HASH_CHARS: usize = 64;
+
+/// Training code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Code {
+    /// A git repository.
+    Git {
+        /// URL of the repository.
+        git: String,
+        /// Branch, tag or commit; the default branch if absent.
+        reference: Option<String>,
+    },
+    /// A folder next to the sweep file, which is not packed yet.
+    Folder(Folder),
+    /// A folder that was packed and sent to the bucket.
+    Packed {
+        /// The SHA-256 of the folder's archive, in hexadecimal.
+        sha256: String,
+    },
+}
+
+impl Code {
+    /// Returns the code that trials can fetch; `None` for a folder that is not packed yet.
+    pub fn fetched(&self) -> Option<claim::Code> {
+        match self {
+            Self::Git { git, reference } => {
+                Some(claim::Code::Git(claim::Git { git: git.clone(), reference: reference.clone() }))
+            }
+            Self::Packed { sha256 } => Some(claim::Code::Packed { sha256: sha256.clone() }),
+            Self::Folder(_) => None,
+        }
+    }
+}
+
+/// A folder of the person who submits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Folder {
+    /// Path, from the sweep file's folder.
+    pub folder: String,
+    /// Patterns of files that are sent although they would be left out.
+    pub include: Vec<String>,
+    /// Patterns of files that are left out.
+    pub exclude: Vec<String>,
+}
+
+/// The written forms.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[expect(dead_code, reason = "describes the written form to the JSON Schema; parsing goes over the spanned tree")]
+pub(super) enum CodeSchema {
+    /// Path of a folder, from the sweep file's folder: `.` is the file's own.
+    Folder(String),
+    Fields(CodeFields),
+}
+
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[expect(dead_code, reason = "describes the written form to the JSON Schema; parsing goes over the spanned tree")]
+pub(super) struct CodeFields {
+    /// URL of a git repository.
+    git: Option<String>,
+    /// Branch, tag or commit; the default branch if absent.
+    r#ref: Option<String>,
+    /// Path of a folder, from the sweep file's folder.
+    folder: Option<String>,
+    /// Patterns as in `.gitignore` of files that are sent although they would be left out.
+    include: Option<Vec<String>>,
+    /// Patterns as in `.gitignore` of files that are left out.
+    exclude: Option<Vec<String>>,
+    /// The hash of a folder that was sent before.
+    sha256: Option<String>,
+}
+
+/// Reads the folder or the repository.
+pub(super) fn read(node: &Node, report: &mut Report<'_>) -> Option<Code> {
+    if let Kind::Scalar(Scalar::Text { text, .. }) = &node.kind {
+        return folder_of(node, text, report)
+            .map(|folder| Code::Folder(Folder { folder, include: Vec::new(), exclude: Vec::new() }));
+    }
+    let fields = Fields::known(node, "`code`", keys_of("code"), report)?;
+    let sources: Vec<&str> = ["git", "folder", "sha256"].into_iter().filter(|key| fields.has(key)).collect();
+    if let [source] = sources[..] {
+        check_belonging(fields, source, report);
+    }
+    match sources[..] {
+        ["git"] => git(fields, report),
+        ["folder"] => {
+            let node = fields.get("folder")?;
+            let folder = text(node, "folder", report).and_then(|path| folder_of(node, path, report));
+            let mut of = |key| fields.get(key).map(|node| patterns(node, key, report)).unwrap_or_default();
+            let (include, exclude) = (of("include"), of("exclude"));
+            Some(Code::Folder(Folder { folder: folder?, include, exclude }))
+        }
+        ["sha256"] => hash(fields, report),
+        [] => {
+            let help = "write `code: .` for this file's folder, or add the repository, for example \
+                        `git: https://github.com/me/train.git`";
+            report.add(fields.place(), "`code` has neither `folder` nor `git`", help);
+            None
+        }
+        _ => {
+            let message = format!("`code` has {}", sources.join(" and "));
+            report.add(fields.place(), message, "keep one of them: the code comes from one place");
+            None
+        }
+    }
+}
+
+/// Reports keys that have no meaning for this source.
+fn check_belonging(fields: Fields<'_>, source: &str, report: &mut Report<'_>) {
+    for (key, of) in [("ref", "git"), ("include", "folder"), ("exclude", "folder")] {
+        if let Some(entry) = fields.entry(key).filter(|_| of != source) {
+            let message = format!("`{key}` has no effect with `{source}`");
+            report.add(entry.key_place, message, format!("delete it: it belongs to `{of}`"));
+        }
+    }
+}
+
+fn folder_of(node: &Node, path: &str, report: &mut Report<'_>) -> Option<String> {
+    let is_repository = path.contains("://") || path.starts_with("git@") || path.ends_with(".git");
+    if is_repository {
+        let help = format!("write `code: {{git: \"{path}\"}}`");
+        report.add(node.place, "`code` is the path of a folder, and this is the URL of a repository", help);
+        return None;
+    }
+    if path.trim().is_empty() || path.contains(char::is_control) {
+        report.add(node.place, "`code` is no path of a folder", "write `.` for this file's folder");
+        return None;
+    }
+    Some(path.to_owned())
+}
+
+fn hash(fields: Fields<'_>, report: &mut Report<'_>) -> Option<Code> {
+    let sha256 = fields.text("sha256", report)?;
+    let is_hexadecimal = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
+    if sha256.len() != HASH_CHARS || !sha256.chars().all(is_hexadecimal) {
+        let node = fields.get("sha256")?;
+        let help = "write the 64 characters that `spotsweep code ls` shows";
+        report.add(node.place, format!("`sha256` is not the hash of a folder: {sha256}"), help);
+        return None;
+    }
+    Some(Code::Packed { sha256: sha256.to_owned() })
+}
+
+fn git(fields: Fields<'_>, report: &mut Report<'_>) -> Option<Code> {
+    let reference = fields.text("ref", report).map(str::to_owned);
+    // git would take a value with a leading dash for an option.
+    for key in ["git", "ref"] {
+        if let Some(node) = fields.get(key)
+            && matches!(&node.kind, Kind::Scalar(Scalar::Text { text, .. }) if text.starts_with('-'))
+        {
+            report.add(
+                node.place,
+                format!("`{key}` starts with a dash"),
+                "write a repository URL, or a branch, tag or commit",
+            );
+        }
+    }
+    let git = fields.text("git", report)?;
+    if let (true, Some(node)) = (git.contains(char::is_control), fields.get("git")) {
+        report.add(node.place, "`git` has a line break or another control character", "write the URL on one line");
+    }
+    Some(Code::Git { git: git.to_owned(), reference })
+}
