@@ -34,7 +34,7 @@ pub(crate) fn leave_out(mut found: Vec<Found>, left_out: &mut Vec<LeftOut>) -> V
     });
     left_out.extend(sets.into_iter().map(|Set { folder, ending, files }| {
         let path = if folder.is_empty() { ".".to_owned() } else { folder };
-        LeftOut { path, reason: Reason::DataSet { ending: ending.to_owned(), files } }
+        LeftOut { path, reason: Reason::DataSet { ending, files } }
     }));
     found
 }
@@ -42,7 +42,7 @@ pub(crate) fn leave_out(mut found: Vec<Found>, left_out: &mut Vec<LeftOut>) -> V
 /// Many files of one kind below a folder.
 struct Set {
     folder: String,
-    ending: &'static str,
+    ending: String,
     files: u64,
 }
 
@@ -54,7 +54,7 @@ fn has(sets: &[Set], folder: &str, ending: &str) -> bool {
 /// folder for each of its classes.
 fn sets(found: &[Found]) -> Vec<Set> {
     // By depth, so that each folder comes after those below it.
-    let mut counts: BTreeMap<(std::cmp::Reverse<usize>, &str, &'static str), u64> = BTreeMap::new();
+    let mut counts: BTreeMap<(std::cmp::Reverse<usize>, &str, &str), u64> = BTreeMap::new();
     for found in found {
         if let (Some(ending), Some(folder)) = (ending(found), folders(&found.item.path).next()) {
             *counts.entry((depth(folder), folder, ending)).or_default() += 1;
@@ -63,7 +63,7 @@ fn sets(found: &[Found]) -> Vec<Set> {
     let mut sets = Vec::new();
     while let Some(((_, folder, ending), files)) = counts.pop_first() {
         if files > MOST_DATA_FILES {
-            sets.push(Set { folder: folder.to_owned(), ending, files });
+            sets.push(Set { folder: folder.to_owned(), ending: ending.to_owned(), files });
         } else if let Some(parent) = (!folder.is_empty()).then(|| above(folder)) {
             *counts.entry((depth(parent), parent, ending)).or_default() += files;
         }
@@ -85,11 +85,11 @@ fn folders(path: &str) -> impl Iterator<Item = &str> {
     std::iter::successors(Some(above(path)), |folder| (!folder.is_empty()).then(|| above(folder)))
 }
 
-/// Returns the ending of a file that may be data.
-fn ending(found: &Found) -> Option<&'static str> {
+/// Returns the ending of a file that may be data, as it is written: the pattern that sends it depends on the case.
+fn ending(found: &Found) -> Option<&str> {
     if found.is_included || matches!(found.item.content, Content::Link { .. }) {
         return None;
     }
     let (_, ending) = found.item.path.rsplit_once('.')?;
-    ENDINGS.into_iter().find(|known| ending.eq_ignore_ascii_case(known))
+    ENDINGS.iter().any(|known| ending.eq_ignore_ascii_case(known)).then_some(ending)
 }

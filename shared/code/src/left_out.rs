@@ -48,7 +48,7 @@ pub enum Reason {
     },
     /// Many files of one kind of data. They are below the path, which is a folder.
     DataSet {
-        /// The ending of their names, in lower case.
+        /// The ending of their names.
         ending: String,
         /// How many.
         files: u64,

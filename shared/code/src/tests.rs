@@ -2,7 +2,9 @@
 #![allow(clippy::disallowed_methods, reason = "works in a temporary folder")]
 
 mod archives;
+mod listing;
 mod properties;
+mod secrets;
 mod unpacking;
 
 use std::collections::BTreeMap;
@@ -65,7 +67,6 @@ impl Bench {
         list(self.path(), &Selection { include: owned(include), exclude: owned(exclude) }).unwrap()
     }
 
-    #[allow(dead_code)]
     fn names(&self, include: &[&str], exclude: &[&str]) -> Vec<String> {
         self.list(include, exclude).files.into_iter().map(|item| item.path).collect()
     }

@@ -95,17 +95,15 @@ impl<'a> Walk<'a> {
         if let Some(what) = made.filter(|_| !self.rules.includes_itself(path, true)) {
             return Ok(self.without(path, Reason::Made { what }, all));
         }
-        if self.rules.includes(path, true) {
-            return Ok(if all { Descent::All } else { Descent::Included });
-        }
         let ignored = if all { rules::ignored(&self.layers, &self.root.join(path), true) } else { None };
         let is_all = all && ignored.is_none();
-        if let Some(reason) = ignored {
+        let is_included = self.rules.includes(path, true);
+        if let Some(reason) = ignored.filter(|_| !is_included) {
             self.without(path, reason, true);
         }
         Ok(match is_all {
             true => Descent::All,
-            false if self.rules.may_include_below(path) => Descent::Included,
+            false if is_included || self.rules.may_include_below(path) => Descent::Included,
             false => Descent::Nothing,
         })
     }

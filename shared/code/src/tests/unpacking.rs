@@ -1,8 +1,9 @@
 //! Archives that are hostile, and folders that a training has changed.
 
 use std::fs;
-use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _, symlink};
 use std::os::unix::net::UnixListener;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use sha2::{Digest as _, Sha256};
 use tar::{Builder, EntryType, Header};
@@ -212,4 +213,32 @@ fn a_folder_in_the_way_is_kept_under_another_name() {
         ("train.py.moved-2/weights", "1"),
     ];
     assert_eq!(contents, expected.map(|(path, text)| (path.to_owned(), text.as_bytes().to_vec())));
+}
+
+#[test]
+fn a_folder_that_is_swapped_meanwhile_leads_nowhere_else() {
+    let code = Bench::with(&[("lib/a.py", "a"), ("lib/sub/b.py", "b"), ("train.py", "c")]);
+    let (packed, archive) = code.pack();
+    let outside = Bench::with(&[("sub/b.py", "outside")]);
+    let bench = Bench::new();
+    let is_over = AtomicBool::new(false);
+    let mut unpacked = 0;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                // Each of these fails now and then.
+                let _ = fs::rename(bench.at("lib"), bench.at("other"));
+                let _ = symlink(outside.path(), bench.at("lib"));
+                let _ = fs::remove_file(bench.at("lib"));
+                let _ = fs::rename(bench.at("other"), bench.at("lib"));
+            }
+        });
+        for _ in 0..500 {
+            unpacked += u32::from(bench.unpack(&archive, &packed.sha256).is_ok());
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    assert!(unpacked > 0);
+    let contents: Vec<_> = outside.tree().into_iter().map(|(path, (_, content))| (path, content)).collect();
+    assert_eq!(contents, [("sub/b.py".to_owned(), b"outside".to_vec())]);
 }
