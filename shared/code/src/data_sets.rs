@@ -18,6 +18,9 @@ const ENDINGS: [&str; 41] = [
     "png", "ppm", "pt", "tfrecord", "tif", "tiff", "tsv", "txt", "wav", "webp", "xml",
 ];
 
+/// The endings among them that code has many of, too: of these only the files in one folder count together.
+const IN_CODE: [&str; 3] = ["json", "txt", "xml"];
+
 /// Returns what is packed.
 pub(crate) fn leave_out(mut found: Vec<Found>, left_out: &mut Vec<LeftOut>) -> Vec<Found> {
     found.retain(|found| match found.item.content {
@@ -29,7 +32,10 @@ pub(crate) fn leave_out(mut found: Vec<Found>, left_out: &mut Vec<LeftOut>) -> V
     });
     let sets = sets(&found);
     found.retain(|found| {
-        let in_set = |ending| folders(&found.item.path).any(|folder| has(&sets, folder, ending));
+        let in_set = |ending| {
+            let most = if is_in_code(ending) { 1 } else { usize::MAX };
+            folders(&found.item.path).take(most).any(|folder| has(&sets, folder, ending))
+        };
         !ending(found).is_some_and(in_set)
     });
     left_out.extend(sets.into_iter().map(|Set { folder, ending, files }| {
@@ -64,7 +70,8 @@ fn sets(found: &[Found]) -> Vec<Set> {
     while let Some(((_, folder, ending), files)) = counts.pop_first() {
         if files > MOST_DATA_FILES {
             sets.push(Set { folder: folder.to_owned(), ending: ending.to_owned(), files });
-        } else if let Some(parent) = (!folder.is_empty()).then(|| above(folder)) {
+        } else if !folder.is_empty() && !is_in_code(ending) {
+            let parent = above(folder);
             *counts.entry((depth(parent), parent, ending)).or_default() += files;
         }
     }
@@ -92,4 +99,8 @@ fn ending(found: &Found) -> Option<&str> {
     }
     let (_, ending) = found.item.path.rsplit_once('.')?;
     ENDINGS.iter().any(|known| ending.eq_ignore_ascii_case(known)).then_some(ending)
+}
+
+fn is_in_code(ending: &str) -> bool {
+    IN_CODE.iter().any(|known| ending.eq_ignore_ascii_case(known))
 }

@@ -93,6 +93,7 @@ pub(crate) fn by_content(path: &str, text: &[u8]) -> Option<Secret> {
     let path = path.to_ascii_lowercase();
     let name = path.rsplit('/').next().unwrap_or_default();
     let is_account = name.ends_with(".json") && has(text, b"\"service_account\"");
+    let mut rest = text;
     for (at, line) in text.split(|byte| *byte == b'\n').enumerate() {
         let what = match name {
             ".npmrc" if has(line, b"_authToken") || has(line, b"_password") || has(line, b"_auth=") => {
@@ -100,8 +101,10 @@ pub(crate) fn by_content(path: &str, text: &[u8]) -> Option<Secret> {
             }
             ".pypirc" if line.trim_ascii_start().starts_with(b"password") => Some("a password of a package index"),
             _ if is_account && has(line, b"\"private_key\"") => Some("the key of a service account"),
+            _ if tokens::has_private_key(rest) => Some("a private key"),
             _ => tokens::in_line(line),
         };
+        rest = rest.get(line.len() + 1..).unwrap_or_default();
         if let Some(what) = what {
             return Some(Secret { what, line: Some(at as u64 + 1) });
         }

@@ -12,6 +12,10 @@ struct Form {
 const ANY: usize = usize::MAX;
 /// A token has more different characters than a placeholder such as `ghp_xxxxxxxx`.
 const LEAST_DIFFERENT: usize = 7;
+/// How far behind its first line a private key begins at most, in bytes. An encrypted one has headers before it.
+const SOON_BYTES: usize = 400;
+/// The least characters of a key in a row. A line of a PEM file has 64.
+const KEY_PART: usize = 32;
 /// AWS's documentation has keys with this ending.
 const EXAMPLE: &[u8] = b"EXAMPLE";
 const AWS: &str = "an AWS access key id";
@@ -60,11 +64,8 @@ fn dashed(byte: u8) -> bool {
     word(byte) || byte == b'-'
 }
 
-/// Returns what kind of key or token is in a line.
+/// Returns what kind of token is in a line.
 pub(crate) fn in_line(line: &[u8]) -> Option<&'static str> {
-    if has_private_key(line) {
-        return Some("a private key");
-    }
     (0..line.len()).find_map(|at| {
         let (before, rest) = line.split_at(at);
         // All forms begin with one of these, and this is the loop that takes the time.
@@ -87,17 +88,25 @@ impl Form {
     }
 }
 
-/// Whether a line has the first line of a PEM file with a private key of any kind.
-fn has_private_key(line: &[u8]) -> bool {
+/// Whether a private key begins in the first line of a text: the first line of a PEM file, and a part of a key soon after
+/// it. Programs that read keys have the former without the latter.
+pub(crate) fn has_private_key(text: &[u8]) -> bool {
     const START: &[u8] = b"-----BEGIN ";
     const END: &[u8] = b"PRIVATE KEY-----";
     const PGP: &[u8] = b"PRIVATE KEY BLOCK-----";
     let position = |part: &[u8], text: &[u8]| text.windows(part.len()).position(|window| window == part);
+    let line = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let Some(start) = position(START, line) else { return false };
-    let rest = &line[start + START.len()..];
-    let kind = position(END, rest).or_else(|| position(PGP, rest));
+    let (line, text) = (&line[start + START.len()..], &text[start + START.len()..]);
+    let Some(at) = position(END, line).or_else(|| position(PGP, line)) else { return false };
     // Between them is at most the kind, such as `OPENSSH` or `ENCRYPTED`.
-    kind.is_some_and(|at| rest[..at].iter().all(|byte| upper(*byte) || *byte == b' '))
+    let is_kind = line[..at].iter().all(|byte| upper(*byte) || *byte == b' ');
+    let soon = &text[at..text.len().min(at + SOON_BYTES)];
+    is_kind && soon.split(|byte| !base64(*byte)).any(|part| part.len() >= KEY_PART)
+}
+
+fn base64(byte: u8) -> bool {
+    letter(byte) || matches!(byte, b'+' | b'/' | b'=')
 }
 
 fn different(body: &[u8]) -> usize {

@@ -61,6 +61,10 @@ fn contents_say_what_is_secret() {
         ("a private key", pem("OPENSSH PRIVATE KEY")),
         ("a private key", pem("ENCRYPTED PRIVATE KEY")),
         ("a private key", pem("PGP PRIVATE KEY BLOCK")),
+        (
+            "a private key",
+            format!("-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,0\n\n{}", body(64)),
+        ),
         ("a private key", format!("KEY = \"-----BEGIN PRIVATE KEY-----\\n{}\"", body(64))),
         ("an AWS access key id", format!("aws_access_key_id=AKIA{}", upper(16))),
         ("an AWS access key id", format!("'ASIA{}'", upper(16))),
@@ -76,12 +80,13 @@ fn contents_say_what_is_secret() {
         ("a token of Slack", format!("xoxp-123456789012-{}", body(24))),
         ("a token of GitLab", format!("glpat-{}", body(20))),
     ] {
-        let text = format!("first\nsecond {text}\r\nthird\n");
+        let text = format!("first\nsecond {text}\nthird\n").replace('\n', "\r\n");
         let secret = by_content("a.py", text.as_bytes()).unwrap_or_else(|| panic!("{text}"));
         assert_eq!((secret.what, secret.line), (what, Some(2)), "{text}");
     }
     for text in [
         pem("PUBLIC KEY"),
+        "START = b\"-----BEGIN PRIVATE KEY-----\"\nEND = b\"-----END PRIVATE KEY-----\"\n".to_owned(),
         pem("CERTIFICATE"),
         "the line BEGIN RSA PRIVATE KEY of a file".to_owned(),
         "-----BEGIN (RSA|EC) PRIVATE KEY-----".to_owned(),
@@ -136,7 +141,7 @@ fn a_secret_is_left_out_and_shown() {
     ]);
     bench.write("conf/ok.yaml", "a: 1");
     bench.write("cert.pem", "-----BEGIN CERTIFICATE-----");
-    bench.write("key.pem", "-----BEGIN PRIVATE KEY-----");
+    bench.write("key.pem", format!("-----BEGIN PRIVATE KEY-----\n{}", body(64)));
     bench.write("binary.py", format!("\0{token}"));
     bench.write("late.py", format!("{}\n{token}", " ".repeat(1 << 20)));
     bench.write("long.py", format!("{}\n{token}", " ".repeat(1000 * 1000)));
