@@ -10,6 +10,7 @@
 //! The feature `pack` has `list` and `pack`, which only the command line needs.
 
 mod content;
+mod error;
 mod names;
 mod place;
 mod reader;
@@ -18,7 +19,11 @@ mod unpack;
 #[cfg(feature = "pack")]
 mod data_sets;
 #[cfg(feature = "pack")]
+mod item;
+#[cfg(feature = "pack")]
 mod left_out;
+#[cfg(feature = "pack")]
+mod list;
 #[cfg(feature = "pack")]
 mod listing;
 #[cfg(feature = "pack")]
@@ -37,13 +42,18 @@ mod tokens;
 mod walk;
 
 pub use content::Content;
+pub use error::UnpackError;
 pub use names::MOST_ENTRIES;
-pub use unpack::{UnpackError, Unpacked, unpack, verify};
+pub use unpack::{Unpacked, unpack, verify};
 
 #[cfg(feature = "pack")]
 pub use {
     data_sets::{LARGEST_BYTES, MOST_DATA_FILES},
+    error::{ListError, PackError},
+    item::Item,
     left_out::{Finding, LeftOut, Reason, Secret},
-    listing::{Item, ListError, Listing, Selection, list},
-    pack::{PackError, Packed, pack},
+    list::list,
+    listing::Listing,
+    pack::{Packed, pack},
+    rules::Selection,
 };

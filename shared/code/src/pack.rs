@@ -6,33 +6,9 @@ use std::path::Path;
 use ruzstd::encoding::{CompressionLevel, FrameCompressor};
 use spotsweep_beneath::Folder;
 
+use crate::error::PackError;
 use crate::listing::Listing;
 use crate::stream::Stream;
-
-/// Why a folder is not packed.
-#[derive(Debug, thiserror::Error)]
-pub enum PackError {
-    /// A file is not the one that was listed.
-    #[error(
-        "`{path}` was changed while the code was packed; wait until nothing writes to it, or leave it out with \
-             `exclude` in the sweep file, and submit again"
-    )]
-    Changed {
-        /// The path in the folder.
-        path: String,
-    },
-    /// A file cannot be read, or was removed.
-    #[error("`{path}` cannot be read: {source}; make it readable, or leave it out with `exclude` in the sweep file")]
-    Read {
-        /// The path in the folder.
-        path: String,
-        /// Why.
-        source: io::Error,
-    },
-    /// The archive cannot be written.
-    #[error("the archive of the code cannot be written: {0}")]
-    Write(#[source] io::Error),
-}
 
 /// An archive.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use spotsweep_beneath::{Folder, Kind, is_odd};
 
 use crate::content::Content;
+use crate::error::UnpackError;
 use crate::names::TEMPORARY;
 use crate::reader::{Entry, Reader};
-use crate::unpack::UnpackError;
 
 /// The permissions that this user needs in a folder to write there.
 const OWN: u32 = 0o700;

@@ -10,8 +10,8 @@ use sha2::{Digest as _, Sha256};
 use tar::{EntryType, Header};
 
 use crate::content::Content;
+use crate::error::UnpackError;
 use crate::names::{LONGEST_PATH, escaped};
-use crate::unpack::UnpackError;
 
 /// The unit of a tar.
 pub(crate) const BLOCK: usize = 512;

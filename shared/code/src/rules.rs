@@ -7,14 +7,23 @@ use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use spotsweep_beneath::{Folder, read_regular};
 
+use crate::error::ListError;
 use crate::left_out::Reason;
-use crate::listing::{ListError, Selection};
 
 /// The ignore files of a folder. The later one decides.
 const IGNORE_FILES: [&str; 2] = [".gitignore", ".spotsweepignore"];
 
 /// The most bytes of a file of git that has one path in it: twice the longest path.
 const LONGEST_LINE: u64 = 8_192;
+
+/// What a person has chosen, as patterns with the syntax of `.gitignore`, relative to the folder.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// Files that are sent although an ignore file or a rule of this crate would leave them out.
+    pub include: Vec<String>,
+    /// Files that are left out. They are left out even if `include` matches them.
+    pub exclude: Vec<String>,
+}
 
 /// The patterns that count everywhere in the packed folder.
 pub(crate) struct Rules {

@@ -6,8 +6,9 @@ use std::path::Path;
 use spotsweep_beneath::Folder;
 
 use crate::content::Content;
+use crate::error::ListError;
 use crate::left_out::{Finding, LeftOut, Reason, Secret};
-use crate::listing::{ListError, Listing};
+use crate::listing::Listing;
 use crate::tokens;
 use crate::walk::Found;
 

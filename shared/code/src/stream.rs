@@ -10,8 +10,8 @@ use spotsweep_beneath::{Folder, Status};
 use tar::{EntryType, Header};
 
 use crate::content::Content;
-use crate::listing::Item;
-use crate::pack::PackError;
+use crate::error::PackError;
+use crate::item::Item;
 use crate::reader::{BLOCK, hex};
 
 /// 1 January 1980, in seconds since 1970: the earliest time that a ZIP archive can have, which some tools need.
@@ -85,7 +85,7 @@ impl<'a> Stream<'a> {
         match &item.content {
             Content::Link { target } => {
                 let found = self.folder.read_link(path).map_err(failed)?;
-                if found.as_os_str() == target.as_str() { Ok(None) } else { Err(item.changed()) }
+                if found.as_os_str() == target.as_str() { Ok(None) } else { Err(changed(item)) }
             }
             Content::File { bytes, .. } => {
                 let open = Open { file: self.folder.open(path).map_err(failed)?, item, left: *bytes };
@@ -102,7 +102,7 @@ impl Open<'_> {
         let read = self.file.read(&mut buffer[..most]);
         let count = read.map_err(|source| PackError::Read { path: self.item.path.clone(), source })?;
         if count == 0 {
-            return Err(self.item.changed());
+            return Err(changed(self.item));
         }
         self.left -= count as u64;
         Ok(count)
@@ -112,7 +112,7 @@ impl Open<'_> {
     fn check(&self) -> Result<(), PackError> {
         let status = Status::of(&self.file);
         let status = status.map_err(|source| PackError::Read { path: self.item.path.clone(), source })?;
-        if self.item.is(&status) { Ok(()) } else { Err(self.item.changed()) }
+        if self.item.is(&status) { Ok(()) } else { Err(changed(self.item)) }
     }
 }
 
@@ -133,6 +133,10 @@ impl Read for Stream<'_> {
             }
         }
     }
+}
+
+fn changed(item: &Item) -> PackError {
+    PackError::Changed { path: item.path.clone() }
 }
 
 /// Returns the header of an item, after those of names that are too long for it.

@@ -1,69 +1,13 @@
 //! Unpacks an archive into a folder that an earlier attempt of the training may have changed.
 
-use std::io::{self, Read, Seek};
+use std::io::{Read, Seek};
 use std::path::Path;
 
 use crate::content::Content;
+use crate::error::UnpackError;
 use crate::names::{self, MOST_ENTRIES};
 use crate::place::Place;
 use crate::reader::{Entry, Reader};
-
-/// Why an archive is not unpacked.
-#[derive(Debug, thiserror::Error)]
-pub enum UnpackError {
-    /// The archive cannot be read.
-    #[error("the archive of the code cannot be read: {0}")]
-    Archive(#[source] io::Error),
-    /// The archive is cut off, damaged, or no Zstandard frame with a tar in it.
-    #[error(
-        "the archive of the code is incomplete or damaged: {0}; delete it in the bucket and submit the sweep again"
-    )]
-    Compression(#[source] io::Error),
-    /// The tar is larger than allowed.
-    #[error("the code has more than {limit_bytes} bytes; leave files out with `exclude` in the sweep file")]
-    TooLarge {
-        /// The limit, in bytes of the tar.
-        limit_bytes: u64,
-    },
-    /// The tar has more entries than [`MOST_ENTRIES`].
-    #[error("the code has more than 1 000 000 files; leave files out with `exclude` in the sweep file")]
-    TooMany,
-    /// The tar is another one than its name says.
-    #[error(
-        "the archive of the code has the SHA-256 {found} instead of {expected}; delete it in the bucket and submit the \
-         sweep again"
-    )]
-    Hash {
-        /// The hash in the archive's name.
-        expected: String,
-        /// The hash of the tar.
-        found: String,
-    },
-    /// `spotsweep submit` writes no such tar.
-    #[error("the archive of the code has {what} at byte {at} of its tar; pack the code with `spotsweep submit`")]
-    Header {
-        /// Where in the tar, in bytes.
-        at: u64,
-        /// What is there.
-        what: &'static str,
-    },
-    /// A file or link that could be written somewhere else, or twice.
-    #[error("`{path}` in the archive of the code is refused: {why}; pack the code with `spotsweep submit`")]
-    Entry {
-        /// The path, with control characters escaped.
-        path: String,
-        /// Why.
-        why: &'static str,
-    },
-    /// A file cannot be written.
-    #[error("the file `{path}` of the code cannot be written: {source}")]
-    Write {
-        /// The path in the folder.
-        path: String,
-        /// Why.
-        source: io::Error,
-    },
-}
 
 /// What an archive has, and what was in its way.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

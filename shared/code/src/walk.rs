@@ -7,8 +7,9 @@ use ignore::gitignore::Gitignore;
 use spotsweep_beneath::{Entry, Folder, Kind, Status};
 
 use crate::content::Content;
+use crate::error::ListError;
+use crate::item::{Item, content_of};
 use crate::left_out::{LeftOut, Reason};
-use crate::listing::{Item, ListError, content_of};
 use crate::names::{self, MOST_ENTRIES, TEMPORARY, escaped};
 use crate::rules::{self, Rules};
 

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use crate::tests::Bench;
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
 
     #[test]
     fn what_is_packed_is_unpacked(

@@ -145,7 +145,7 @@ fn noise(count: usize) -> Vec<u8> {
 }
 
 #[test]
-fn code_is_written_anew_whatever_a_training_has_done_to_it() {
+fn code_is_written_again_whatever_a_training_has_done_to_it() {
     let code = Bench::with(&[("train.py", "print(1)\n"), ("lib/model.py", "x = 1\n"), ("lib/deep/a.py", "")]);
     code.mode("train.py", 0o755);
     code.link("link.py", "train.py");
@@ -156,7 +156,7 @@ fn code_is_written_anew_whatever_a_training_has_done_to_it() {
         path if path.is_dir() => fs::remove_dir_all(path).unwrap(),
         path => fs::remove_file(path).unwrap(),
     };
-    let spoil: [&dyn Fn(&Bench); 16] = [
+    let changes: [&dyn Fn(&Bench); 16] = [
         &|_| {},
         &|bench| remove(bench, "lib"),
         &|bench| bench.write("train.py", "changed and longer than it was\n"),
@@ -174,11 +174,11 @@ fn code_is_written_anew_whatever_a_training_has_done_to_it() {
         &|bench| bench.write(".spotsweep-unpacking", "left over"),
         &|bench| bench.mode("", 0o500),
     ];
-    for (number, spoil) in spoil.iter().enumerate() {
+    for (number, change) in changes.iter().enumerate() {
         let bench = Bench::with(&[("outputs/model.pt", "of the training"), ("lib/cache/x", "too")]);
         bench.unpack(&archive, &packed.sha256).unwrap();
         let mut expected = bench.tree();
-        spoil(&bench);
+        change(&bench);
         let unpacked = bench.unpack(&archive, &packed.sha256).unwrap_or_else(|error| panic!("{number}: {error}"));
         assert_eq!(unpacked.moved, [], "{number}");
         if !bench.at("lib/cache").exists() {
@@ -233,7 +233,7 @@ fn a_folder_that_is_swapped_meanwhile_leads_nowhere_else() {
                 let _ = fs::rename(bench.at("other"), bench.at("lib"));
             }
         });
-        for _ in 0..500 {
+        for _ in 0..200 {
             unpacked += u32::from(bench.unpack(&archive, &packed.sha256).is_ok());
         }
         is_over.store(true, Ordering::Relaxed);
