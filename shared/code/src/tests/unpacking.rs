@@ -10,7 +10,7 @@ use tar::{Builder, EntryType, Header};
 
 use crate::reader::hex;
 use crate::tests::Bench;
-use crate::{UnpackError, unpack};
+use crate::{UnpackError, unpack, verify};
 
 struct Tar(Builder<Vec<u8>>);
 
@@ -241,4 +241,41 @@ fn a_folder_that_is_swapped_meanwhile_leads_nowhere_else() {
     assert!(unpacked > 0);
     let contents: Vec<_> = outside.tree().into_iter().map(|(path, (_, content))| (path, content)).collect();
     assert_eq!(contents, [("sub/b.py".to_owned(), b"outside".to_vec())]);
+}
+
+#[test]
+fn a_folder_without_permissions_is_opened_or_moved_aside() {
+    let (packed, archive) = Bench::with(&[("lib/a.py", "a")]).pack();
+    let bench = Bench::with(&[("lib/of-the-training", "1")]);
+    bench.mode("lib", 0o000);
+    bench.unpack(&archive, &packed.sha256).unwrap();
+    // Only root can look into such a folder, to open it for its owner.
+    if bench.at("lib.moved-1").exists() {
+        bench.mode("lib.moved-1", 0o700);
+    }
+    let contents: Vec<_> = bench.tree().into_values().map(|(_, content)| content).collect();
+    assert_eq!(contents.len(), 2);
+    assert_eq!(fs::read(bench.at("lib/a.py")).unwrap(), b"a");
+}
+
+#[test]
+fn no_damage_is_taken_for_an_archive() {
+    let text = "def train(rate):\n    return rate * 2\n".repeat(40);
+    let code = Bench::with(&[("train.py", &text), ("lib/a.py", "a")]);
+    let (packed, archive) = code.pack();
+    let mut random = 1_u64;
+    for _ in 0..2_000 {
+        let mut damaged = archive.clone();
+        for _ in 0..2 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let (at, bit) = ((random >> 33) as usize % damaged.len(), (random >> 20) % 8);
+            damaged[at] ^= 1 << bit;
+        }
+        // The checksum of Zstandard may be damaged alone.
+        if verify(damaged.as_slice(), &packed.sha256, 1 << 20).is_ok() {
+            let out = Bench::new();
+            out.unpack(&damaged, &packed.sha256).unwrap();
+            assert_eq!(out.tree(), code.tree());
+        }
+    }
 }
