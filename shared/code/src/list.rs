@@ -25,7 +25,7 @@ pub fn list(folder: &Path, selection: &Selection) -> Result<Listing, ListError> 
     let path: PathBuf = folder.canonicalize().map_err(failed)?;
     let root = Folder::trusted(&path).map_err(failed)?;
     let rules = Rules::new(&path, selection)?;
-    let (found, mut left_out) = Walk::new(&path, &rules)?.run(&root)?;
+    let (found, mut left_out) = Walk::new(&path, &rules).run(&root)?;
     let found = data_sets::leave_out(found, &mut left_out);
     let mut listing = secrets::leave_out(found, left_out, &root)?;
     listing.files.sort_by(|one, other| one.path.cmp(&other.path));

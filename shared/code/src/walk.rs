@@ -10,7 +10,7 @@ use crate::content::Content;
 use crate::error::ListError;
 use crate::item::{Item, content_of};
 use crate::left_out::{LeftOut, Reason};
-use crate::names::{self, MOST_ENTRIES, TEMPORARY, escaped};
+use crate::names::{self, LONGEST_PATH, MOST_ENTRIES, TEMPORARY, escaped};
 use crate::rules::{self, Rules};
 
 /// The start of a `CACHEDIR.TAG` (<https://bford.info/cachedir/>).
@@ -46,8 +46,8 @@ enum Descent {
 }
 
 impl<'a> Walk<'a> {
-    pub(crate) fn new(root: &'a Path, rules: &'a Rules) -> Result<Self, ListError> {
-        Ok(Self { root, rules, layers: rules.around.clone(), found: Vec::new(), left_out: Vec::new() })
+    pub(crate) fn new(root: &'a Path, rules: &'a Rules) -> Self {
+        Self { root, rules, layers: rules.around.clone(), found: Vec::new(), left_out: Vec::new() }
     }
 
     pub(crate) fn run(mut self, folder: &Folder) -> Result<(Vec<Found>, Vec<LeftOut>), ListError> {
@@ -72,41 +72,37 @@ impl<'a> Walk<'a> {
                 self.file(folder, &entry, &below, all)?;
                 continue;
             }
-            let descent = match folder.folder(Path::new(&entry.name)) {
-                Ok(opened) => self.descent(&opened, &entry, &below, all).map(|descent| (opened, descent)),
-                Err(source) => Err(unreadable(&below, source)),
-            };
-            match descent? {
-                (_, Descent::Nothing) => {}
-                (opened, descent) => {
-                    check_name(&below)?;
-                    self.folder(&opened, &below, matches!(descent, Descent::All))?;
-                }
+            if below.as_os_str().len() > LONGEST_PATH {
+                check_name(&below)?;
+            }
+            let opened = folder.folder(Path::new(&entry.name)).map_err(|source| unreadable(&below, source))?;
+            match self.descent(&opened, &entry, &below, all) {
+                Descent::Nothing => {}
+                Descent::Included => self.folder(&opened, &below, false)?,
+                Descent::All => self.folder(&opened, &below, true)?,
             }
         }
         self.layers.truncate(count);
         Ok(())
     }
 
-    fn descent(&mut self, folder: &Folder, entry: &Entry, path: &Path, all: bool) -> Result<Descent, ListError> {
+    fn descent(&mut self, folder: &Folder, entry: &Entry, path: &Path, all: bool) -> Descent {
         if let Some(reason) = self.rules.excluded(path, true) {
-            return Ok(self.without(path, reason, all));
+            return self.without(path, reason, all);
         }
         let made = made_folder(folder, entry);
         if let Some(what) = made.filter(|_| !self.rules.includes_itself(path, true)) {
-            return Ok(self.without(path, Reason::Made { what }, all));
+            return self.without(path, Reason::Made { what }, all);
         }
         let ignored = if all { rules::ignored(&self.layers, &self.root.join(path), true) } else { None };
-        let is_all = all && ignored.is_none();
+        if all && ignored.is_none() {
+            return Descent::All;
+        }
         let is_included = self.rules.includes(path, true);
         if let Some(reason) = ignored.filter(|_| !is_included) {
             self.without(path, reason, true);
         }
-        Ok(match is_all {
-            true => Descent::All,
-            false if is_included || self.rules.may_include_below(path) => Descent::Included,
-            false => Descent::Nothing,
-        })
+        if is_included || self.rules.may_include_below(path) { Descent::Included } else { Descent::Nothing }
     }
 
     fn file(&mut self, folder: &Folder, entry: &Entry, path: &Path, all: bool) -> Result<(), ListError> {

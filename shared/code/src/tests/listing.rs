@@ -181,7 +181,7 @@ fn names_that_cannot_be_sent_are_shown_escaped() {
     for (name, shown) in [
         (&b"lib/\xff\xfe.py"[..], "lib/\\xff\\xfe.py"),
         (b"a\x1b[2J\n", "a\\u{1b}[2J\\n"),
-        (b"bad\x07folder/a.py", "bad\\u{7}folder"),
+        (b"bad\x07folder/a.py", "bad\\u{7}folder/a.py"),
         ("\u{85}é".as_bytes(), "\\u{85}é"),
     ] {
         let bench = Bench::with(&[("train.py", "")]);
@@ -194,6 +194,7 @@ fn names_that_cannot_be_sent_are_shown_escaped() {
         assert_eq!(bench.names(&[], &["/*", "!/train.py"]), ["train.py"]);
         bench.write(".gitignore", "/*\n!/train.py");
         assert_eq!(bench.names(&[], &[]), ["train.py"]);
+        assert_eq!(bench.names(&["*.md"], &[]), ["train.py"]);
     }
 }
 
