@@ -4,6 +4,7 @@ pub(crate) mod acceptance;
 pub(crate) mod cancel;
 #[cfg(feature = "local")]
 mod cloudformation;
+mod code;
 pub(crate) mod completions;
 pub(crate) mod cost;
 #[cfg(feature = "local")]
@@ -41,6 +42,7 @@ use clap::{Parser, Subcommand};
 
 use acceptance::Acceptance;
 use cancel::Cancel;
+use code::Code;
 use completions::Completions;
 use cost::Cost;
 #[cfg(feature = "local")]
@@ -130,6 +132,9 @@ pub(crate) enum Command {
     Destroy(Destroy),
     /// Drop a sweep file into the bucket and wait for its plan
     Submit(Submit),
+    /// Send folders of code, list and delete them
+    #[command(subcommand)]
+    Code(Code),
     /// List the sweeps
     Ls(Ls),
     /// Show how one sweep's trials are doing
@@ -184,6 +189,7 @@ pub(crate) async fn run(command: Command) -> Result<ExitCode, Failure> {
         #[cfg(feature = "local")]
         Command::Destroy(args) => destroy::run(args).await,
         Command::Submit(args) => submit::run(args).await,
+        Command::Code(args) => code::run(args).await,
         Command::Ls(args) => ls::run(args).await,
         Command::Status(args) => status::run(args).await,
         Command::Watch(args) => watch::run(args).await,
@@ -231,7 +237,11 @@ mod tests {
             "demo --code . --sweep a.yaml",
             "local env",
             "local serve",
-            "submit a.yaml --bucket b",
+            "submit a.yaml --bucket b --env A=1 --env B --yes",
+            "code push",
+            "code push train --yes --name b",
+            "code ls",
+            "code rm 0a --yes",
             "ls --json --table t",
             "status digits-0123456789ab --json",
             "watch digits-0123456789ab --once --json --table t",

@@ -1,15 +1,13 @@
 //! Drops a sweep file into the bucket, and waits for the answer next to it.
 
-use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
 
 use aws_sdk_s3::Client;
 use aws_sdk_s3::primitives::ByteStream;
 use serde_json::Value;
-use spotsweep_control_plane::decide::sweep_upload::whole_file;
 use spotsweep_protocol::ids::SweepId;
-use spotsweep_records::sweep::upload::{DROP_PREFIX, RUN_CAP_METADATA, Upload};
+use spotsweep_records::sweep::upload::{DROP_PREFIX, Given, Upload};
 use spotsweep_sweep_file::{Problem, Rejected, Warning};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -44,13 +42,12 @@ pub(crate) enum Answer {
 }
 
 impl Dropped {
-    /// Puts the file to `sweeps/<file name>`, and does nothing else. `run_cap` is a number of trials in place of the
-    /// file's own.
-    pub(crate) async fn put(client: Client, bucket: &str, file: &Path, run_cap: Option<u64>) -> Result<Self, Failure> {
+    /// Puts the file to `sweeps/<file name>`, and does nothing else.
+    pub(crate) async fn put(client: Client, bucket: &str, file: &Path, given: Given) -> Result<Self, Failure> {
         let upload = upload(bucket, file)?;
         let unreadable = || Failure::usage(format!("cannot read {}", file.display()));
         let body = ByteStream::from_path(file).await.map_err(|error| unreadable().caused_by(error))?;
-        Self::put_body(client, upload, body, run_cap).await
+        Self::put_body(client, upload, body, given).await
     }
 
     /// Puts a sweep file's text.
@@ -58,15 +55,16 @@ impl Dropped {
         client: Client,
         upload: Upload,
         body: ByteStream,
-        run_cap: Option<u64>,
+        given: Given,
     ) -> Result<Self, Failure> {
         let mut dropped = Self { client, upload, etag: None, stale: Vec::new() };
         for key in dropped.answers() {
             dropped.stale.extend(dropped.mark(&key).await?);
         }
         let Upload { bucket, key, .. } = &dropped.upload;
-        let metadata = run_cap.map(|run_cap| HashMap::from([(RUN_CAP_METADATA.to_owned(), run_cap.to_string())]));
-        let put = dropped.client.put_object().bucket(bucket).key(key).body(body).set_metadata(metadata).send().await;
+        let metadata = given.into_metadata();
+        let put = dropped.client.put_object().bucket(bucket).key(key).body(body).set_metadata(Some(metadata));
+        let put = put.send().await;
         let put = put.context(|| format!("cannot put {key} into the bucket {bucket}"))?;
         dropped.upload.version_id = put.version_id;
         dropped.etag = put.e_tag.map(|etag| etag.trim_matches('"').to_owned());
@@ -195,7 +193,7 @@ pub(crate) fn problems_of_name(file: &Path) -> Vec<Problem> {
 fn name_problem(upload: &Upload) -> Option<Problem> {
     let name = upload.key.strip_prefix(DROP_PREFIX).unwrap_or(&upload.key);
     let named = Upload { key: name.to_owned(), ..upload.clone() };
-    Some(whole_file(&named, upload.key_problem()?, "rename the file, for example to my-sweep.yaml"))
+    Some(named.problem(upload.key_problem()?, "rename the file, for example to my-sweep.yaml"))
 }
 
 /// The problems and warnings in a rejection, as `spotsweep validate` shows them.

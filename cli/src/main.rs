@@ -1,5 +1,6 @@
 //! The `spotsweep` command. Exit codes: 0 ok, 1 failed or invalid, 2 wrong usage, and what `try` cannot prove.
 
+mod code_folder;
 mod commands;
 mod consent;
 mod download;

@@ -6,12 +6,15 @@
 //! its repository's settings do not run.
 
 mod git;
+pub(crate) mod packed;
 
 use std::ffi::OsString;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use aws_sdk_s3::error::SdkError;
+use aws_sdk_s3::operation::get_object::GetObjectError;
 use serde::{Deserialize, Serialize};
 use spotsweep_beneath::Folder;
 use spotsweep_protocol::cause::chain;
@@ -67,6 +70,10 @@ pub(crate) enum CodeError {
     Git { action: &'static str, url: String, text: String },
     #[error("git {action} for {url} had no end after {} s: it is ended", limit.as_secs())]
     Endless { action: &'static str, url: String, limit: Duration },
+    #[error("the packed folder s3://{bucket}/{key} could not be read")]
+    Get { bucket: String, key: String, source: Box<SdkError<GetObjectError>> },
+    #[error("the packed folder could not be unpacked: {0}")]
+    Unpack(String),
     #[error("cannot use {0}")]
     Folder(PathBuf, #[source] io::Error),
 }
@@ -107,6 +114,8 @@ pub(crate) struct Place<'a> {
     pub(crate) storage: &'a Path,
     /// A folder of the training that is deleted with the attempt.
     pub(crate) temporary: PathBuf,
+    /// The same of the runner.
+    pub(crate) scratch: &'a Path,
 }
 
 /// Puts the code into the runner's own folder on the workspace, and returns its folder. A reference that moves is
@@ -138,13 +147,20 @@ pub(crate) async fn fetch(grant: &Git, place: &Place<'_>, launcher: &Launcher) -
                 Err(error) => say(&format!("the code on the workspace does not serve: {}", chain(&error))),
             }
         }
-        let aside = free_name(&own, ASIDE).and_then(|aside| own.rename(FOLDER.as_ref(), &aside).map(|()| aside));
-        say(&format!("the code on the workspace is put aside in {OWN}/{}", aside.map_err(failed)?.display()));
+        put_aside(&own).map_err(failed)?;
     }
     new.make(&own, FOLDER).map_err(failed)?;
     let commit = new.get(&own, pinned).await?;
     new.check_out(&commit).await?;
     Ok(new.folder)
+}
+
+/// Moves the code that an attempt cannot use.
+fn put_aside(own: &Folder) -> io::Result<()> {
+    let aside = free_name(own, ASIDE)?;
+    own.rename(FOLDER.as_ref(), &aside)?;
+    say(&format!("the code on the workspace is put aside in {OWN}/{}", aside.display()));
+    Ok(())
 }
 
 fn read_pin(own: &Folder) -> Option<Pin> {

@@ -125,9 +125,14 @@ async fn lay_out(
     let folder = mounted.map_or_else(|| point(config), Ok)?;
     let mut place = Workplace::make((&config.root, folder), &trial, is_mounted, user)?;
     let preparation = grant.preparation.as_ref();
-    if let Some(Code::Git(git)) = preparation.and_then(Preparation::code) {
-        place.code = Some(code::fetch(&git, &place.for_code(), &launcher).await?);
-    }
+    place.code = match preparation.and_then(Preparation::code) {
+        Some(Code::Git(git)) => Some(code::fetch(&git, &place.for_code(), &launcher).await?),
+        Some(Code::Packed { sha256 }) => {
+            let from = (&s3, grant.outputs.bucket.as_str());
+            Some(code::packed::fetch(from, &sha256, &place.for_code(), &launcher).await?)
+        }
+        None => None,
+    };
     let rungs = match grant.rungs.clone() {
         Some(plan) => Some(series(plan, &place, newest.flatten().as_deref())?),
         None => None,

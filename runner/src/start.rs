@@ -6,6 +6,7 @@ use std::time::Duration;
 use spotsweep_protocol::secret::TOKEN_VARIABLE;
 
 use crate::attempt;
+use crate::code::packed::{UNPACK, unpack_here};
 use crate::config::Config;
 use crate::exit::Failure;
 use crate::launch::{LAUNCH, exec, launch};
@@ -21,6 +22,9 @@ pub(crate) fn start(arguments: Vec<OsString>) -> Result<u8, Failure> {
     let mut arguments = arguments.into_iter().map(text).collect::<Result<Vec<_>, _>>()?;
     if arguments.first().is_some_and(|first| first == LAUNCH) {
         return Err(launch(&arguments[1..]));
+    }
+    if arguments.first().is_some_and(|first| first == UNPACK) {
+        return unpack_here(&arguments[1..]);
     }
     if arguments.first().is_some_and(|first| first == READ) {
         return serve(&arguments[1..]);

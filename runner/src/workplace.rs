@@ -167,7 +167,12 @@ impl Workplace {
 
     /// The folders in which the training code is put together.
     pub(crate) fn for_code(&self) -> code::Place<'_> {
-        code::Place { workspace: &self.workspace, storage: &self.all_storage, temporary: self.trainings() }
+        code::Place {
+            workspace: &self.workspace,
+            storage: &self.all_storage,
+            temporary: self.trainings(),
+            scratch: self.scratch.path(),
+        }
     }
 
     /// The file to which the command may append metrics.

@@ -12,6 +12,7 @@ mod instance;
 mod metrics;
 mod mlflow;
 mod packages;
+mod packed;
 mod privileges;
 mod restored;
 mod rollback;

@@ -21,6 +21,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use spotsweep_control_plane::input::Input;
+use spotsweep_protocol::claim::packed_key;
 use spotsweep_records::sweep::Stage;
 use spotsweep_records::workspace::SWEEP_TAG;
 use spotsweep_world::AttemptKey;
@@ -46,6 +47,9 @@ const LONGEST: Duration = Duration::from_secs(15 * 86_400);
 
 /// The most times of one run at which something is due. It only stops endless runs.
 const MOST_TIMES: usize = 2_000_000;
+
+/// The SHA-256 of the packed folder that a sweep may name.
+const FOLDER: &str = "0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f";
 
 /// A seed uses the first one, two or three of these zones.
 const ZONES: [&str; 3] = ["us-east-1a", "us-east-1b", "us-east-1c"];
@@ -174,7 +178,7 @@ impl Simulation {
             settings.push(format!("notifications: {{topic: \"{TOPIC}\"}}"));
         }
         settings.extend(mixture.gpus.then(|| "resources: {gpus: 1}".to_owned()));
-        settings.extend(mixture.image.then(|| "image: \"me/train:2\"".to_owned()));
+        settings.extend(mixture.image.then(|| format!("image: \"me/train:2\", code: {{sha256: {FOLDER}}}")));
         settings.extend(repeats.map(|repeats| format!("repeats: {repeats}")));
         let settings = settings.join(", ");
         let has_metric = mixture.early_terminate.is_some() || mixture.suggested.is_some();
@@ -212,6 +216,7 @@ impl Simulation {
         world.trouble_mut().failing_instances = mixture.failing_instances;
         world.trouble_mut().visible_after_ms = u64::from(mixture.visible_after_seconds) * 1000;
         drop(world);
+        simulation.harness.cloud.put(&packed_key(FOLDER), "a folder");
         simulation
     }
 

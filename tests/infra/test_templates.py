@@ -270,9 +270,10 @@ class Permissions(unittest.TestCase):
                 reach.setdefault(action, []).extend(as_list(found["Resource"]))
         sweep = "${Bucket.Arn}/results/${!aws:PrincipalTag/sweep}"
         restored = "${Bucket.Arn}/results/${!aws:PrincipalTag/restores}"
+        code = "${Bucket.Arn}/code/${!aws:PrincipalTag/code}.tar.zst"
         outputs = [{"Fn::Sub": f"{sweep}/trials/${{!aws:PrincipalTag/trial}}/*"}]
         self.assertEqual(reach, {
-            "s3:GetObject": [{"Fn::Sub": name} for name in (f"{sweep}/trials.jsonl", f"{restored}/collected.json", f"{restored}/checkpoints/*")],
+            "s3:GetObject": [{"Fn::Sub": name} for name in (f"{sweep}/trials.jsonl", f"{restored}/collected.json", f"{restored}/checkpoints/*", code)],
             "s3:PutObject": outputs,
             "s3:AbortMultipartUpload": outputs,
         })

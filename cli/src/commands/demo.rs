@@ -15,7 +15,7 @@ use crate::commands::explain;
 use crate::commands::local::{clear_killed, copy};
 use crate::dropped::{Answer, Dropped, rejected, upload};
 use crate::signals::unless_stopped;
-use crate::{out, show, sweep_file};
+use crate::{code_folder, out, show, sweep_file};
 use follow::{Watched, watch};
 use spotsweep_local_stack::batch::ZONES;
 use spotsweep_local_stack::deploy::BUCKET;
@@ -26,7 +26,8 @@ use spotsweep_local_stack::stack::{Logs, NOTICE, Ready, Stack, StackOptions};
 use spotsweep_local_stack::state::{Desk, Hosting, State};
 use spotsweep_protocol::failure::{Context, FAILED, Failure};
 use spotsweep_protocol::words::{counted, duration, rounded};
-use spotsweep_sweep_file::SweepFile;
+use spotsweep_records::sweep::upload::Given;
+use spotsweep_sweep_file::{Code, SweepFile};
 
 /// `spotsweep demo`
 #[derive(Debug, clap::Args)]
@@ -107,7 +108,7 @@ pub(crate) async fn run(args: Demo) -> Result<ExitCode, Failure> {
     let file = args.sweep.clone().unwrap_or_else(|| installation.digits().join(example));
     // A bad file is rejected here, before the build takes minutes.
     upload(BUCKET, &file)?;
-    let code = args.code.clone().map_or_else(|| code_folder(&file, &installation), Ok)?;
+    let code = args.code.clone().map_or_else(|| folder_of(&file, &installation), Ok)?;
     let desk = Desk::of_demo(&installation.local());
     let mut stack = unless_stopped(async {
         clear_killed(&installation).await?;
@@ -165,7 +166,7 @@ fn wish(args: &Demo) -> Result<Wish, Failure> {
 
 /// The folder in which the trials run. It is that of the sweep file if that folder has the file's program, and the
 /// example's otherwise.
-fn code_folder(file: &Path, installation: &Installation) -> Result<PathBuf, Failure> {
+fn folder_of(file: &Path, installation: &Installation) -> Result<PathBuf, Failure> {
     let folder = match file.parent() {
         Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
         Some(parent) => parent,
@@ -178,7 +179,11 @@ fn code_folder(file: &Path, installation: &Installation) -> Result<PathBuf, Fail
 /// Drops the file, follows the sweep, and collects its results. `None` if the file was rejected.
 async fn sweep(stack: &mut Stack, file: &Path, args: &Demo, wish: Wish) -> Result<Option<Collected>, Failure> {
     let s3 = spotsweep_aws::path_style_s3(stack.config());
-    let dropped = Dropped::put(s3.clone(), BUCKET, file, None).await?;
+    let code = match sweep_file::read(file, "")?.map(|file| file.settings.code) {
+        Ok(Some(Code::Folder(folder))) => Some(code_folder::look(file, &folder)?.send(&s3, BUCKET, false).await?),
+        Ok(Some(Code::Git { .. } | Code::Packed { .. }) | None) | Err(_) => None,
+    };
+    let dropped = Dropped::put(s3.clone(), BUCKET, file, Given { code, ..Given::default() }).await?;
     out::note(format_args!("submitted {} to the bucket", file.display()));
     let plan = match dropped.answer().await? {
         Answer::Planned(plan) => plan,

@@ -10,9 +10,10 @@ use std::process::ExitCode;
 
 use jiff::Timestamp;
 use serde_json::Value;
-use spotsweep_records::sweep::upload::Upload;
+use spotsweep_protocol::claim::Preparation;
+use spotsweep_records::sweep::upload::{Given, Upload};
 use spotsweep_records::trial::{Standing, Trial};
-use spotsweep_sweep_file::{MAX_FILE_BYTES, SweepFile};
+use spotsweep_sweep_file::{Code, MAX_FILE_BYTES, SweepFile};
 
 use crate::download::all_below;
 use crate::dropped::{Answer, Dropped, rejected, upload_to};
@@ -104,7 +105,7 @@ async fn retry(args: &Retry) -> Result<Option<Dropped>, Failure> {
     }
     let upload = free_upload(&found).await?;
     let key = upload.key.clone();
-    let dropped = Dropped::put_body(found.s3(), upload, text.into_bytes().into(), None).await?;
+    let dropped = Dropped::put_body(found.s3(), upload, text.into_bytes().into(), Given::default()).await?;
     let count = counted(indices.len(), "trial");
     out::note(format_args!("{count} of {} as s3://{}/{key}, waiting for the plan …", found.sweep.id, found.bucket()));
     Ok(Some(dropped))
@@ -147,6 +148,12 @@ async fn text(found: &Found, trials: &[Trial], indices: &BTreeSet<u32>, args: &R
         ))
     };
     let mut file = spotsweep_sweep_file::parse(key, fingerprint, &original).map_err(|_| unreadable())?;
+    let preparation = found.plan()?.preparation.as_ref();
+    // `submit` may have added to the file's own, and has packed a folder.
+    file.settings.env = preparation.map(Preparation::env).unwrap_or_default();
+    if let Some(sha256) = preparation.and_then(Preparation::packed) {
+        file.settings.code = Code::packed(&sha256);
+    }
     parameters::check_given(found.plan()?, trials, indices)?;
     let mut lines = parameters::read(&found.parameters().await?, indices)?;
     parameters::set(&mut lines, &args.set)?;

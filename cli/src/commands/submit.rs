@@ -4,14 +4,20 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde::Deserialize;
-use serde_json::Value;
-use spotsweep_sweep_file::Warning;
+use serde_json::{Value, json};
+use spotsweep_records::sweep::upload::Given;
+use spotsweep_sweep_file::{Code, Warning, variable_problem};
 
 use crate::dropped::{Answer, Dropped, rejected};
 use crate::signals::unless_stopped;
-use crate::{out, sweep_file, target};
+use crate::{code_folder, out, sweep_file, target};
+use spotsweep_protocol::claim::Environment;
 use spotsweep_protocol::failure::{FAILED, Failure};
 use spotsweep_protocol::words::counted;
+
+/// The most bytes of variables. S3 takes 2 KB of metadata, with the keys and the other values
+/// (<https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingMetadata.html>).
+const MOST_ENV_BYTES: usize = 1800;
 
 /// `spotsweep submit`
 #[derive(Debug, clap::Args)]
@@ -21,7 +27,8 @@ Without --bucket the local stack is used where one is running.
 Examples:
   spotsweep submit sweep.yaml
   spotsweep submit sweep.yaml --bucket my-sweeps
-  spotsweep submit sweep.yaml --trials 20       20 trials, whatever `run_cap` says")]
+  spotsweep submit sweep.yaml --trials 20       20 trials, whatever `run_cap` says
+  spotsweep submit sweep.yaml --env WANDB_PROJECT=mine")]
 pub(crate) struct Submit {
     /// The sweep file
     #[arg(value_name = "FILE")]
@@ -32,6 +39,12 @@ pub(crate) struct Submit {
     /// Number of trials of a random search, or the most of a grid, in place of the file's `run_cap`
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) trials: Option<u64>,
+    /// An environment variable of the trainings, in place of the file's own; without a value, that of this shell
+    #[arg(long = "env", value_name = "NAME[=VALUE]")]
+    pub(crate) env: Vec<String>,
+    /// Send more than 100 MiB of code without asking
+    #[arg(long)]
+    pub(crate) yes: bool,
     /// Print the plan as one line of JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -42,23 +55,37 @@ pub(crate) async fn run(args: Submit) -> Result<ExitCode, Failure> {
     if args.file == Path::new("-") {
         return Err(Failure::usage("submit takes a file: its name becomes the sweep's"));
     }
-    let shown = match sweep_file::read_with(&args.file, "", args.trials)? {
+    let file = match sweep_file::read_with(&args.file, "", args.trials)? {
         Ok(file) if args.trials.is_some_and(|most| file.trial_count() > most) => {
             let count = counted(file.trial_count(), "trial");
             return Err(Failure::usage(format!(
                 "--trials limits a grid or a random search; the file lists {count}: shorten the list"
             )));
         }
-        Ok(file) => file.warnings,
+        Ok(file) => file,
         Err(rejected) => {
             sweep_file::explain(&rejected);
             return Ok(ExitCode::from(FAILED));
         }
     };
+    let shown = file.warnings;
     sweep_file::warn(&shown);
+    let env = variables(&args.env, &|name| std::env::var(name).ok())?;
+    let code = match &file.settings.code {
+        Some(Code::Folder(folder)) => Some(code_folder::look(&args.file, folder)?),
+        Some(Code::Git { .. } | Code::Packed { .. }) | None => None,
+    };
     let target = target::bucket(args.bucket).await?;
     let s3 = spotsweep_aws::path_style_s3(&target.config);
-    let dropped = unless_stopped(Dropped::put(s3, &target.name, &args.file, args.trials)).await?;
+    let dropped = unless_stopped(async {
+        let code = match &code {
+            Some(found) => Some(found.send(&s3, &target.name, args.yes).await?),
+            None => None,
+        };
+        let run_cap = args.trials.map(|trials| trials.to_string());
+        Dropped::put(s3.clone(), &target.name, &args.file, Given { run_cap, code, env }).await
+    })
+    .await?;
     out::note(format_args!("uploaded to s3://{}, waiting for the plan …", target.name));
     match dropped.answer_unless_stopped().await? {
         Answer::Planned(plan) if args.json => out::results(|to| writeln!(to, "{plan}"))?,
@@ -75,6 +102,46 @@ pub(crate) async fn run(args: Submit) -> Result<ExitCode, Failure> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The variables of `--env` as the object's metadata. `own` reads those of this shell.
+fn variables(words: &[String], own: &dyn Fn(&str) -> Option<String>) -> Result<Option<String>, Failure> {
+    let mut variables = Environment::new();
+    for word in words {
+        let (name, value) = match word.split_once('=') {
+            Some((name, value)) => (name, Some(value.to_owned())),
+            None => (word.as_str(), own(word)),
+        };
+        let unset = || Failure::usage(format!("--env {name}: this shell has no such variable; write {name}=VALUE"));
+        let value = value.ok_or_else(unset)?;
+        if let Some((message, help)) = variable_problem(name, &value) {
+            return Err(Failure::usage(format!("--env: {message}; {help}")));
+        }
+        variables.insert(name.to_owned(), value);
+    }
+    if variables.is_empty() {
+        return Ok(None);
+    }
+    let written = ascii(&json!(variables).to_string());
+    if written.len() > MOST_ENV_BYTES {
+        let message = format!("--env: {} bytes of variables, and {MOST_ENV_BYTES} are the most", written.len());
+        return Err(Failure::usage(format!("{message}: write them into the file, under `spotsweep: {{env: …}}`")));
+    }
+    Ok(Some(written))
+}
+
+/// JSON with escapes for everything outside of ASCII, which an object's metadata cannot have.
+fn ascii(json: &str) -> String {
+    let mut units = [0; 2];
+    let mut escaped = String::new();
+    for letter in json.chars() {
+        if letter.is_ascii() {
+            escaped.push(letter);
+        } else {
+            letter.encode_utf16(&mut units).iter().for_each(|unit| escaped.push_str(&format!("\\u{unit:04x}")));
+        }
+    }
+    escaped
 }
 
 /// Warnings of the plan that were not shown before: the deployment has defaults of its own.

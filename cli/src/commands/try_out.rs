@@ -30,8 +30,10 @@ use spotsweep_local_stack::installation::Installation;
 use spotsweep_local_stack::stack::{Logs, Ready, Stack, StackOptions};
 use spotsweep_protocol::failure::{Context, FAILED, Failure};
 use spotsweep_protocol::ids::SweepId;
-use spotsweep_sweep_file::SweepFile;
+use spotsweep_records::sweep::upload::Given;
+use spotsweep_sweep_file::{Code, Folder, SweepFile};
 
+use crate::code_folder::below;
 use crate::commands::local::clear_killed;
 use crate::dropped::{self, Dropped, rejected, upload};
 use crate::signals::unless_stopped;
@@ -103,7 +105,7 @@ pub(super) async fn run(mut args: TryOut) -> Result<ExitCode, Failure> {
         },
         None => None,
     };
-    let code = code_folder(&args)?;
+    let code = code_folder(&args, file.as_ref())?;
     let script = Script::new(file.as_ref(), &args.command, &code);
     args.stack.as_on_aws = true;
     let mut stack = unless_stopped(start(&args, &code)).await?;
@@ -149,9 +151,14 @@ async fn start(args: &TryOut, code: &Path) -> Result<Stack, Failure> {
     Stack::start(&ready, code, &args.stack).await
 }
 
-fn code_folder(args: &TryOut) -> Result<PathBuf, Failure> {
-    let own = args.sweep.as_ref().and_then(|file| file.parent()).filter(|parent| !parent.as_os_str().is_empty());
-    let folder = args.code.as_deref().or(own).unwrap_or(Path::new("."));
+/// The folder of `--code`, of the file's `code`, or of the file.
+fn code_folder(args: &TryOut, file: Option<&SweepFile>) -> Result<PathBuf, Failure> {
+    let named = match file.and_then(|file| file.settings.code.as_ref()) {
+        Some(Code::Folder(Folder { folder, .. })) => folder,
+        Some(Code::Git { .. } | Code::Packed { .. }) | None => ".",
+    };
+    let own = args.sweep.as_ref().map(|file| below(file, named));
+    let folder = args.code.clone().or(own).unwrap_or_else(|| ".".into());
     folder.canonicalize().context(|| format!("cannot find the code folder {}", folder.display()))
 }
 
@@ -192,7 +199,7 @@ async fn once(
 ) -> Result<Option<Outcome>, Failure> {
     let s3 = spotsweep_aws::path_style_s3(stack.config());
     let upload = upload(BUCKET, Path::new(NAME))?;
-    let dropped = Dropped::put_body(s3, upload, ByteStream::from(trial.text().into_bytes()), None).await?;
+    let dropped = Dropped::put_body(s3, upload, ByteStream::from(trial.text().into_bytes()), Given::default()).await?;
     let plan = match dropped.answer().await? {
         dropped::Answer::Planned(plan) => plan,
         dropped::Answer::Rejected(rejection) => {

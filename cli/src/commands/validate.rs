@@ -13,11 +13,11 @@ use serde_json::json;
 
 use spotsweep_protocol::failure::{FAILED, Failure};
 use spotsweep_protocol::words::counted;
-use spotsweep_sweep_file::Rejected;
+use spotsweep_sweep_file::{Code, Rejected};
 
 use self::asked::Asked;
 use self::quote::Quote;
-use crate::{dropped, out, sweep_file};
+use crate::{code_folder, dropped, out, sweep_file};
 
 /// `spotsweep validate`
 #[derive(Debug, clap::Args)]
@@ -94,6 +94,9 @@ pub(crate) async fn run(args: Validate) -> Result<ExitCode, Failure> {
     } else {
         sweep_file::warn(warnings);
         out::results(|to| writeln!(to, "{}: valid, {}", args.file.display(), counted(trials, "trial")))?;
+        if let Some(Code::Folder(folder)) = read.as_ref().ok().and_then(|file| file.settings.code.as_ref()) {
+            code_folder::look(&args.file, folder)?;
+        }
         if let Some(quote) = &quote {
             quote.print()?;
         }

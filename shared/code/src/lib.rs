@@ -9,6 +9,10 @@
 //!
 //! The feature `pack` has `list` and `pack`, which only the command line needs.
 
+/// The most bytes of a folder's archive before compression: S3 takes no more in one PutObject
+/// (<https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutObject.html>).
+pub const MOST_BYTES: u64 = 5 << 30;
+
 mod content;
 mod error;
 mod names;

@@ -236,6 +236,8 @@ pub enum Command {
         request: TrialRequest,
         /// The trial whose collected checkpoint they may read too.
         restores: Option<TrialRef>,
+        /// The SHA-256 of the packed folder that they may read too.
+        code: Option<String>,
         /// ARN of the role. The session's tags limit it to the trial.
         role: String,
     },

@@ -11,6 +11,7 @@ mod continuation;
 mod early_stop;
 mod ebs_state;
 mod fail_fast;
+mod given;
 mod image;
 mod noun;
 mod plan;
@@ -149,6 +150,7 @@ fn of_outcome(view: &View, outcome: &Outcome, context: Context<'_>) -> Decision 
         Outcome::UploadRead { .. }
         | Outcome::TargetChecked { .. }
         | Outcome::ImageRegistered { .. }
+        | Outcome::CodeMissing { .. }
         | Outcome::TrialsStored { .. }
         | Outcome::SnapshotsRead(_)
         | Outcome::PlanWritten(_)

@@ -144,6 +144,7 @@ fn of_outcome(outcome: &Outcome) -> About {
         Outcome::UploadRead { sweep, .. } => About::sweep("upload-read", sweep),
         Outcome::TargetChecked { sweep, .. } => About::sweep("target-checked", sweep),
         Outcome::ImageRegistered { sweep, .. } => About::sweep("image-registered", sweep),
+        Outcome::CodeMissing { sweep, .. } => About::sweep("code-missing", sweep),
         Outcome::TrialsStored { sweep, .. } => About::sweep("trials-stored", sweep),
         Outcome::SnapshotsRead(of) => About::sweep("snapshots-read", &of.sweep),
         Outcome::PartSubmitted { name, .. } => of_job_name("part-submitted", name),

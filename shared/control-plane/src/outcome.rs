@@ -10,6 +10,7 @@ use spotsweep_records::sweep::Prepared;
 use spotsweep_records::sweep::continuation::{Continuation, TrialStart};
 use spotsweep_records::sweep::notification::Notification;
 use spotsweep_records::sweep::target::Target;
+use spotsweep_records::sweep::upload::Given;
 use spotsweep_records::trial::{Host, Trial};
 use spotsweep_records::workspace::{Fact, TrialRef};
 use spotsweep_report::inputs::ReportInputs;
@@ -40,8 +41,8 @@ pub enum Dropped {
     Read {
         /// Its bytes.
         bytes: Vec<u8>,
-        /// The number of trials in its object's metadata.
-        run_cap: Option<String>,
+        /// Its object's metadata.
+        given: Given,
     },
 }
 
@@ -85,6 +86,13 @@ pub enum Outcome {
         prepared: Prepared,
         /// ARN of the definition with the image, or Batch's message if it permanently refuses to register it.
         definition: Result<String, String>,
+    },
+    /// [`Command::StoreTrials`] has not found the packed folder, and has stored nothing.
+    CodeMissing {
+        /// The sweep's id.
+        sweep: SweepId,
+        /// What was to be submitted.
+        prepared: Prepared,
     },
     /// The result of [`Command::StoreTrials`].
     TrialsStored {

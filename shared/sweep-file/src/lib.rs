@@ -59,7 +59,7 @@ pub use repeats::Repeats;
 pub use search_space::{MOST_STEPS, SearchSpace};
 pub use settings::{
     ATTEMPTS, Budget, Code, Folder, InitializationRate, Keep, Notifications, Outputs, Resources, Settings, Stalled,
-    Start, Workspace, initialization_rate,
+    Start, Workspace, initialization_rate, variable_problem,
 };
 
 use problem::Report;

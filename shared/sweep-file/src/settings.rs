@@ -23,6 +23,7 @@ mod stalled;
 mod workspace;
 
 pub use code::{Code, Folder};
+pub use environment::variable_problem;
 pub use outputs::Outputs;
 pub use stalled::Stalled;
 pub use workspace::{InitializationRate, Keep, Start, Workspace, initialization_rate};

@@ -10,6 +10,7 @@ mod gpus;
 mod images;
 mod kept;
 mod order;
+mod packed;
 mod permissions;
 mod scenarios;
 mod seeds;

@@ -6,6 +6,7 @@ mod bad_input;
 mod bayes;
 mod before_deploy;
 mod by_hand;
+mod code;
 mod commands;
 mod commands_help;
 mod counted;

@@ -9,6 +9,7 @@ use serde_json::Value;
 use spotsweep_aws::Reader;
 use spotsweep_protocol::ids::SweepId;
 use spotsweep_records::sweep::spent::Spent;
+use spotsweep_records::sweep::upload::Given;
 use spotsweep_records::sweep::{Stage, Sweep};
 use spotsweep_records::trial::{JobStatus, Trial};
 use tokio::time::{Instant, sleep};
@@ -64,7 +65,7 @@ impl<'a> Course<'a> {
             spotsweep_aws::path_style_s3(&subject.target.config),
             upload,
             ByteStream::from(file.into_bytes()),
-            None,
+            Given::default(),
         )
         .await?;
         let plan = match dropped.answer().await? {

@@ -12,7 +12,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::sweep_upload::{keep, reject, whole_file};
+use super::sweep_upload::{keep, reject};
 use super::{Answer, Context, Decision, workspace};
 use crate::command::Command;
 use crate::input::Followup;
@@ -79,7 +79,7 @@ pub(super) fn not_kept(view: &View, of: &Continuation) -> Decision {
         let snapshot = of.next().unwrap_or_default();
         let message = format!("{snapshot} is not kept any more: its time has passed, or its trial goes on");
         let help = "run `spotsweep retry` again, without --continue for trials of which nothing is kept";
-        Decision::advance(message.clone()).then(reject(sweep, vec![whole_file(&sweep.upload, message, help)]))
+        Decision::advance(message.clone()).then(reject(sweep, vec![sweep.upload.problem(message, help)]))
     })
 }
 

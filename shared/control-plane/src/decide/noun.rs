@@ -36,6 +36,7 @@ impl Noun for SweepUpload {
             Input::Outcome(Outcome::ImageRegistered { prepared, definition, .. }) => {
                 sweep_upload::image_registered(view, prepared, definition)
             }
+            Input::Outcome(Outcome::CodeMissing { prepared, .. }) => sweep_upload::code_missing(view, prepared),
             Input::Outcome(Outcome::TrialsStored { prepared, token, .. }) => {
                 sweep_upload::stored(view, prepared, token, context)
             }
@@ -173,6 +174,7 @@ mod tests {
     use jiff::Timestamp;
     use serde_json::json;
     use spotsweep_records::sweep::Sweep;
+    use spotsweep_records::sweep::upload::Given;
     use spotsweep_sweep_file::MAX_FILE_BYTES;
 
     use super::*;
@@ -199,7 +201,10 @@ mod tests {
         .unwrap();
 
         let text = b"command: [python, t.py]\nmethod: random\nparameters: {lr: {min: 0.0, max: 1.0}}\n";
-        let read = |run_cap: Option<&str>| Dropped::Read { bytes: text.to_vec(), run_cap: run_cap.map(str::to_owned) };
+        let read = |run_cap: Option<&str>| {
+            let given = Given { run_cap: run_cap.map(str::to_owned), ..Given::default() };
+            Dropped::Read { bytes: text.to_vec(), given }
+        };
         let cases = [
             (Dropped::Gone, Err("deleted before it could be read")),
             (Dropped::TooLarge(MAX_FILE_BYTES + 1), Err("bytes")),

@@ -8,11 +8,12 @@
 use jiff::Timestamp;
 
 use super::target::{self, Checked};
-use super::{Context, Decision, plan, submission};
+use super::{Context, Decision, given, plan, submission};
 use crate::command::Command;
 use crate::input::Followup;
 use crate::outcome::Dropped;
 use crate::store::{Versioned, View};
+use spotsweep_protocol::claim::Preparation;
 use spotsweep_protocol::ids::Run;
 use spotsweep_protocol::secret::Secret;
 use spotsweep_protocol::stop::StopReason;
@@ -20,9 +21,9 @@ use spotsweep_protocol::words::counted;
 use spotsweep_records::sweep::continuation;
 use spotsweep_records::sweep::notification::{Kind, Notification};
 use spotsweep_records::sweep::target::Target;
-use spotsweep_records::sweep::upload::{RUN_CAP_METADATA, Upload};
+use spotsweep_records::sweep::upload::Upload;
 use spotsweep_records::sweep::{Plan, Prepared, Stage, Sweep};
-use spotsweep_sweep_file::{Defaults, MAX_FILE_BYTES, Problem, Rejected, SweepFile, parse_with};
+use spotsweep_sweep_file::{MAX_FILE_BYTES, Problem, Rejected, SweepFile};
 
 pub(super) fn uploaded(view: &View, upload: &Upload, context: Context<'_>) -> Decision {
     // A manual invocation can name any bucket, but the roles allow only the deployment's.
@@ -52,7 +53,7 @@ pub(super) fn first_command(sweep: &Sweep) -> Command {
     let upload = &sweep.upload;
     if let Some(message) = upload.key_problem() {
         let help = "rename or move the file, for example to sweeps/my-sweep.yaml, and drop it again";
-        return reject(sweep, vec![whole_file(upload, message, help)]);
+        return reject(sweep, vec![upload.problem(message, help)]);
     }
     if let Some(size) = upload.size.filter(|size| *size > MAX_FILE_BYTES) {
         return reject(sweep, vec![too_large(upload, size)]);
@@ -64,7 +65,7 @@ pub(super) fn first_command(sweep: &Sweep) -> Command {
 pub(super) fn give_up(sweep: &Sweep) -> Command {
     let message = format!("the file could not be read or prepared {}", last_failure(sweep));
     let help = "the fault is not in the file: remove the cause, often a missing permission, and drop the file again";
-    reject(sweep, vec![whole_file(&sweep.upload, message, help)])
+    reject(sweep, vec![sweep.upload.problem(message, help)])
 }
 
 /// Returns how often the stage was tried, and the error of the last try.
@@ -86,38 +87,21 @@ pub(super) fn failed(view: &View, error: &str) -> Decision {
     Decision::advance(what).sweep(Sweep { failure: Some(error.to_owned()), ..sweep.clone() }, *due)
 }
 
-/// Makes a problem that concerns the file as a whole and no single line.
-pub fn whole_file(upload: &Upload, message: impl Into<String>, help: impl Into<String>) -> Problem {
-    Problem {
-        file: upload.key.clone(),
-        line: 0,
-        column: 0,
-        text: String::new(),
-        width: 0,
-        message: message.into(),
-        help: help.into(),
-    }
-}
-
 /// Makes the problem of a file that is too large to be read.
 fn too_large(upload: &Upload, size: u64) -> Problem {
     let message = format!("the file has {size} bytes; {MAX_FILE_BYTES} are the most");
-    whole_file(upload, message, "describe the trials with `parameters` instead of listing them, or use several files")
+    upload.problem(message, "describe the trials with `parameters` instead of listing them, or use several files")
 }
 
-/// Parses the file, with the number of trials from the object's metadata if that has one.
+/// Parses the file, with what its object's metadata has.
 fn parse(upload: &Upload, file: &Dropped, context: Context<'_>) -> Result<SweepFile, Rejected> {
     match file {
         Dropped::Gone => {
             let message = "the file was deleted before it could be read";
-            Err(vec![whole_file(upload, message, "drop it again")].into())
+            Err(vec![upload.problem(message, "drop it again")].into())
         }
         Dropped::TooLarge(size) => Err(vec![too_large(upload, *size)].into()),
-        Dropped::Read { bytes, run_cap } => {
-            let run_cap = limit(upload, run_cap.as_deref())?;
-            let defaults = Defaults { run_cap, ..context.settings.defaults };
-            parse_with(&upload.key, &upload.fingerprint, bytes, &defaults)
-        }
+        Dropped::Read { bytes, given } => given::parse(upload, bytes, given, context),
     }
 }
 
@@ -128,18 +112,6 @@ pub(super) fn read(view: &View, file: &Dropped, context: Context<'_>) -> Decisio
             .then(Command::CheckTarget { sweep: sweep.id.clone(), prepared }),
         Err(rejected) => Decision::advance(counted(rejected.problems.len(), "problem")).then(reject(sweep, rejected)),
     })
-}
-
-/// Returns the number of trials from the object's metadata.
-fn limit(upload: &Upload, run_cap: Option<&str>) -> Result<Option<u64>, Vec<Problem>> {
-    let Some(written) = run_cap else { return Ok(None) };
-    match written.parse() {
-        Ok(0) | Err(_) => {
-            let message = format!("the object's metadata `{RUN_CAP_METADATA}` is no number of trials: {written:?}");
-            Err(vec![whole_file(upload, message, "drop the file with `spotsweep submit --trials 20`, or without it")])
-        }
-        Ok(run_cap) => Ok(Some(run_cap)),
-    }
 }
 
 pub(super) fn checked(view: &View, prepared: &Prepared, target: &Target) -> Decision {
@@ -164,6 +136,15 @@ pub(super) fn image_registered(view: &View, prepared: &Prepared, definition: &Re
             let help = "name an image that the deployment allows (its parameter AllowedImages), or have it allowed";
             nowhere(sweep, prepared, vec![prepared.file.problem_at("image", message, help)])
         }
+    })
+}
+
+pub(super) fn code_missing(view: &View, prepared: &Prepared) -> Decision {
+    reading(view, |sweep| {
+        let sha256 = prepared.plan.preparation.as_ref().and_then(Preparation::packed).unwrap_or_default();
+        let message = format!("the bucket has no folder of code with the SHA-256 {sha256}");
+        let help = "send the folder again: `spotsweep submit` with `code: .`, or `spotsweep code push`";
+        nowhere(sweep, prepared, vec![prepared.file.problem_at("code", message, help)])
     })
 }
 
@@ -284,8 +265,7 @@ pub(super) fn withdraw(sweep: &Sweep, refusal: &str) -> Command {
 }
 
 fn refusal_problem(upload: &Upload, refusal: &str) -> Problem {
-    whole_file(
-        upload,
+    upload.problem(
         format!("AWS Batch refused the job: {refusal}"),
         "fix what it names, in the file, in AWS Batch or in a role's permissions, and drop the file again",
     )

@@ -18,8 +18,8 @@ struct Issuer<C>(C);
 impl<C: Sts> Service for Issuer<C> {
     fn take(&self, command: Box<Command>) -> Taken<'_> {
         match *command {
-            Command::IssueCredentials { request, restores, role } => {
-                Ok(Box::pin(issue(&self.0, request, restores, role)))
+            Command::IssueCredentials { request, restores, code, role } => {
+                Ok(Box::pin(issue(&self.0, request, (restores, code), role)))
             }
             other => Err(Box::new(other)),
         }
@@ -28,13 +28,19 @@ impl<C: Sts> Service for Issuer<C> {
 
 /// Issues credentials. The role's policy has conditions on the session's tags (TrialRole in infra/control-plane.yaml;
 /// <https://docs.aws.amazon.com/IAM/latest/UserGuide/id_session-tags.html>).
-async fn issue(sts: &impl Sts, request: TrialRequest, restores: Option<TrialRef>, role: String) -> Executed {
+async fn issue(
+    sts: &impl Sts,
+    request: TrialRequest,
+    (restores, code): (Option<TrialRef>, Option<String>),
+    role: String,
+) -> Executed {
     let tag = |key: &str, value: String| -> Tag { (key.to_owned(), value) };
     let TrialRequest { sweep, index, attempt, .. } = &request;
     let mut tags = vec![tag("sweep", sweep.to_string()), tag("trial", index.to_string())];
     // The tag is the middle part of the keys that the trial may read. Without this tag a session reads no other trial's
     // objects.
     tags.extend(restores.map(|TrialRef { sweep, index }| tag("restores", format!("{sweep}/trials/{index}"))));
+    tags.extend(code.map(|sha256| tag("code", sha256)));
     let session = format!("trial-{index}-attempt-{attempt}");
     let access = sts.assume_role(AssumeRole { role, session, tags }).await?;
     Ok(vec![Outcome::CredentialsIssued { request, access }])

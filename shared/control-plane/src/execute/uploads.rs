@@ -6,9 +6,10 @@ use super::{Executed, Service, Taken};
 use crate::calls::{Body as _, CallError, Draw, GetObject, NO_SUCH_KEY, Place, S3};
 use crate::command::Command;
 use crate::outcome::{Dropped, Outcome};
+use spotsweep_protocol::claim::{Preparation, packed_key};
 use spotsweep_protocol::ids::SweepId;
 use spotsweep_records::sweep::continuation::{Continuation, Listed};
-use spotsweep_records::sweep::upload::{RUN_CAP_METADATA, Upload};
+use spotsweep_records::sweep::upload::{Given, Upload};
 use spotsweep_records::sweep::{Plan, Prepared};
 use spotsweep_report::answer::{plan_json, rejection_json};
 use spotsweep_sweep_file::trials;
@@ -53,15 +54,20 @@ async fn read_upload(s3: &impl S3, sweep: SweepId, upload: Upload) -> Executed {
     if object.length > MAX_FILE_BYTES {
         return Ok(vec![Outcome::UploadRead { sweep, file: Dropped::TooLarge(object.length) }]);
     }
-    let run_cap = object.metadata.get(RUN_CAP_METADATA).cloned();
+    let given = Given::of(&object.metadata);
     let bytes = object.body.bytes().await?;
-    Ok(vec![Outcome::UploadRead { sweep, file: Dropped::Read { bytes, run_cap } }])
+    Ok(vec![Outcome::UploadRead { sweep, file: Dropped::Read { bytes, given } }])
 }
 
 impl<C: S3, D: Draw> Uploads<C, D> {
     /// Writes the trials as a stream, so that memory does not grow with their number.
     async fn store_trials(&self, sweep: SweepId, bucket: String, prepared: Prepared) -> Executed {
         let s3 = &self.s3;
+        if let Some(sha256) = prepared.plan.preparation.as_ref().and_then(Preparation::packed)
+            && !has_code(s3, &bucket, &sha256).await?
+        {
+            return Ok(vec![Outcome::CodeMissing { sweep, prepared }]);
+        }
         let (key, content_type) = (trials::lines_key(&sweep), "application/x-ndjson");
         let mut lines = Writer::new(s3, Place { bucket: bucket.clone(), key, content_type });
         let mut index = trials::Index::default();
@@ -79,6 +85,17 @@ impl<C: S3, D: Draw> Uploads<C, D> {
         let index = put(s3, &bucket, trials::index_key(&sweep), index.finish(), "application/octet-stream");
         tokio::try_join!(lines.finish(), index)?;
         Ok(vec![Outcome::TrialsStored { sweep, prepared, token: self.secrets.draw()? }])
+    }
+}
+
+/// Whether the packed folder is in the bucket.
+async fn has_code(s3: &impl S3, bucket: &str, sha256: &str) -> Result<bool, CallError> {
+    let first_byte = Some("bytes=0-0".to_owned());
+    let wanted = GetObject { range: first_byte, ..GetObject::of(bucket, packed_key(sha256)) };
+    match s3.get_object(wanted).await {
+        Ok(_) => Ok(true),
+        Err(error) if error.refusal() == Some(NO_SUCH_KEY) => Ok(false),
+        Err(error) => Err(error),
     }
 }
 

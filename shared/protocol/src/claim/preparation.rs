@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::redact::{Secrets, shown};
 
+/// The prefix under which packed folders are put.
+pub const PACKED_PREFIX: &str = "code/";
+
 /// Environment variables by name.
 pub type Environment = BTreeMap<String, String>;
 
@@ -54,6 +57,11 @@ pub struct Git {
     pub reference: Option<String>,
 }
 
+/// Returns the key of a packed folder in the deployment's bucket.
+pub fn packed_key(sha256: &str) -> String {
+    format!("{PACKED_PREFIX}{sha256}.tar.zst")
+}
+
 impl Preparation {
     /// Returns what is prepared; `None` if that is nothing.
     pub fn new(code: Option<Code>, setup: Vec<String>, env: Environment) -> Option<Self> {
@@ -69,6 +77,14 @@ impl Preparation {
         match self {
             Self::Git(git) => Some(Code::Git(git.clone())),
             Self::All { code, .. } => code.clone(),
+        }
+    }
+
+    /// Returns the SHA-256 of the folder that the attempts unpack.
+    pub fn packed(&self) -> Option<String> {
+        match self.code() {
+            Some(Code::Packed { sha256 }) => Some(sha256),
+            Some(Code::Git(_)) | None => None,
         }
     }
 

@@ -1,15 +1,22 @@
 //! The drop zone: which keys are sweep files, and where their answers are written.
 
+use std::collections::{BTreeMap, HashMap};
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use spotsweep_protocol::ids::SweepId;
+use spotsweep_sweep_file::Problem;
 
 /// The prefix under which sweep files are dropped.
 pub const DROP_PREFIX: &str = "sweeps/";
 /// The key of user-defined object metadata with the number of trials, which replaces the file's `run_cap`
 /// (<https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingMetadata.html>: `x-amz-meta-…`).
 pub const RUN_CAP_METADATA: &str = "spotsweep-run-cap";
+/// The key of the metadata with the SHA-256 of the packed folder that the file's `code` names.
+pub const CODE_METADATA: &str = "spotsweep-code";
+/// The key of the metadata with variables that go before those of the file: a JSON object, in ASCII.
+pub const ENV_METADATA: &str = "spotsweep-env";
 /// The end of the key of an accepted sweep file's answer.
 pub const PLAN: &str = ".plan.json";
 const REJECTED: &str = ".rejected.json";
@@ -31,6 +38,32 @@ pub struct Upload {
     pub size: Option<u64>,
     /// When S3 saw the put.
     pub uploaded_at: Timestamp,
+}
+
+/// The metadata of a dropped object, which the file's own text does not have.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Given {
+    /// The number of trials.
+    pub run_cap: Option<String>,
+    /// The SHA-256 of the packed folder.
+    pub code: Option<String>,
+    /// The variables.
+    pub env: Option<String>,
+}
+
+impl Given {
+    /// Reads an object's metadata.
+    pub fn of(metadata: &BTreeMap<String, String>) -> Self {
+        let of = |key: &str| metadata.get(key).cloned();
+        Self { run_cap: of(RUN_CAP_METADATA), code: of(CODE_METADATA), env: of(ENV_METADATA) }
+    }
+
+    /// Returns the metadata to put.
+    pub fn into_metadata(self) -> HashMap<String, String> {
+        let Self { run_cap, code, env } = self;
+        let all = [(RUN_CAP_METADATA, run_cap), (CODE_METADATA, code), (ENV_METADATA, env)];
+        all.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
+    }
 }
 
 impl Upload {
@@ -77,6 +110,19 @@ impl Upload {
         }
         let part = ["..", "//"].into_iter().find(|part| key.contains(part))?;
         Some(format!("the key {key:?} has {part:?}"))
+    }
+
+    /// Returns a problem that concerns the file as a whole and no single line.
+    pub fn problem(&self, message: impl Into<String>, help: impl Into<String>) -> Problem {
+        Problem {
+            file: self.key.clone(),
+            line: 0,
+            column: 0,
+            text: String::new(),
+            width: 0,
+            message: message.into(),
+            help: help.into(),
+        }
     }
 
     /// Returns the key of an accepted file's answer: `<key>.plan.json`.

@@ -36,6 +36,13 @@ pub enum Code {
 }
 
 impl Code {
+    /// Returns the code with this SHA-256; `None` if that is none: 64 lower-case hexadecimal characters.
+    pub fn packed(sha256: &str) -> Option<Self> {
+        let is_hexadecimal = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
+        let is_hash = sha256.len() == HASH_CHARS && sha256.chars().all(is_hexadecimal);
+        is_hash.then(|| Self::Packed { sha256: sha256.to_owned() })
+    }
+
     /// Returns the code that trials can fetch; `None` for a folder that is not packed yet.
     pub fn fetched(&self) -> Option<claim::Code> {
         match self {
@@ -148,14 +155,12 @@ fn folder_of(node: &Node, path: &str, report: &mut Report<'_>) -> Option<String>
 
 fn hash(fields: Fields<'_>, report: &mut Report<'_>) -> Option<Code> {
     let sha256 = fields.text("sha256", report)?;
-    let is_hexadecimal = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
-    if sha256.len() != HASH_CHARS || !sha256.chars().all(is_hexadecimal) {
-        let node = fields.get("sha256")?;
+    let code = Code::packed(sha256);
+    if let (None, Some(node)) = (&code, fields.get("sha256")) {
         let help = "write the 64 characters that `spotsweep code ls` shows";
         report.add(node.place, format!("`sha256` is not the hash of a folder: {sha256}"), help);
-        return None;
     }
-    Some(Code::Packed { sha256: sha256.to_owned() })
+    code
 }
 
 fn git(fields: Fields<'_>, report: &mut Report<'_>) -> Option<Code> {

@@ -78,19 +78,24 @@ pub(super) fn read(node: &Node, parameters: &[String], report: &mut Report<'_>) 
     variables
 }
 
-fn check(entry: &Entry, value: &str, report: &mut Report<'_>) {
-    let name = entry.key.as_str();
+/// Returns why a trial cannot have this variable, and what to do.
+pub fn variable_problem(name: &str, value: &str) -> Option<(String, &'static str)> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     if !name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') || !name.chars().all(is_name) {
         let help = "use letters, digits and `_`, and no digit at the beginning";
-        report.add(entry.key_place, format!("`{name}` is no name of an environment variable"), help);
-    } else if let Some(Owner { why, help, .. }) = owner(name) {
-        report.add(entry.key_place, format!("`env` cannot set `{name}`: {why}"), *help);
+        return Some((format!("`{name}` is no name of an environment variable"), help));
     }
-    if value.contains('\0') {
-        report.add(entry.value.place, format!("the value of `{name}` has a null character"), "delete it");
+    if let Some(Owner { why, help, .. }) = owner(name) {
+        return Some((format!("`env` cannot set `{name}`: {why}"), help));
     }
-    if SECRET.iter().any(|part| name.to_ascii_uppercase().contains(part)) && !value.is_empty() {
+    value.contains('\0').then(|| (format!("the value of `{name}` has a null character"), "delete it"))
+}
+
+fn check(entry: &Entry, value: &str, report: &mut Report<'_>) {
+    let name = entry.key.as_str();
+    if let Some((message, help)) = variable_problem(name, value) {
+        report.add(entry.key_place, message, help);
+    } else if SECRET.iter().any(|part| name.to_ascii_uppercase().contains(part)) && !value.is_empty() {
         let message = format!("`{name}` looks like a secret: the bucket and the table keep its value as it is written");
         let help = "put it into a job definition's `secrets`, or let the script read it";
         report.warn(entry.key_place, message, help);
