@@ -36,6 +36,8 @@ pub(crate) struct Config {
     pub(crate) root: PathBuf,
     /// `SPOTSWEEP_DEV`: the folder of attached volumes: `/dev`, or where the job mounts the host's.
     pub(crate) devices: PathBuf,
+    /// `SPOTSWEEP_CACHE`: where the job mounts the instance's cache of packages.
+    pub(crate) cache: Option<PathBuf>,
     /// `SPOTSWEEP_GPUS`: how many GPUs the job asks for.
     pub(crate) gpus: usize,
     /// `SPOTSWEEP_USER`: the user that the command runs as. If absent, the command runs as the container's user.
@@ -204,6 +206,7 @@ impl Config {
             token: reader.token(),
             root: reader.get("SPOTSWEEP_ROOT").unwrap_or_else(|| "/".to_owned()).into(),
             devices: reader.get("SPOTSWEEP_DEV").unwrap_or_else(|| "/dev".to_owned()).into(),
+            cache: reader.get("SPOTSWEEP_CACHE").map(PathBuf::from),
             gpus: reader.gpus(),
             user: reader.user(),
             report_every: reader.seconds("SPOTSWEEP_REPORT_SECONDS", 15.0),

@@ -4,6 +4,7 @@
 //! Usage: `spotsweep-runner [--] COMMAND…`. The flow is in [`attempt`], the exit codes are in [`exit`].
 
 mod attempt;
+mod cache;
 mod child;
 mod claim;
 mod clients;
@@ -38,6 +39,7 @@ mod restore;
 mod rungs;
 mod sealing;
 mod setup;
+mod shared_memory;
 mod signals;
 mod stack_dump;
 mod stalling;

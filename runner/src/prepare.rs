@@ -19,6 +19,7 @@ use spotsweep_training_metrics::Definitions;
 use tokio::sync::mpsc;
 use tokio::time;
 
+use crate::cache;
 use crate::claim::Claims;
 use crate::clients::{Clients, connector};
 use crate::code;
@@ -37,6 +38,7 @@ use crate::restore::restore;
 use crate::rungs::Rungs;
 use crate::sealing::now_ns;
 use crate::setup;
+use crate::shared_memory;
 use crate::surroundings::{self, Inherited};
 use crate::upload::Uploader;
 use crate::user::{User, accounts};
@@ -106,6 +108,7 @@ async fn lay_out(
 ) -> Result<Ready, Failure> {
     let gpus = Gpus::find(&|name| std::env::var(name).ok(), grant.gpus.clone());
     let launcher = Launcher::new(config, &gpus)?;
+    cache::narrow(config)?;
     let filter = Filter::new(&grant.patterns)?;
     // A pattern that cannot be compiled fails the attempt here.
     Definitions::new(&grant.metrics)?;
@@ -125,6 +128,9 @@ async fn lay_out(
     let folder = mounted.map_or_else(|| point(config), Ok)?;
     let mut place = Workplace::make((&config.root, folder), &trial, is_mounted, user)?;
     let preparation = grant.preparation.as_ref();
+    if let Some(mib) = preparation.and_then(Preparation::shared_memory_mib) {
+        shared_memory::mount_of(mib)?;
+    }
     place.code = match preparation.and_then(Preparation::code) {
         Some(Code::Git(git)) => Some(code::fetch(&git, &place.for_code(), &launcher).await?),
         Some(Code::Packed { sha256 }) => {
@@ -150,6 +156,7 @@ async fn lay_out(
     variables.extend(run.map(|run| (mlflow::RUN.to_owned(), run)));
     if let Some(preparation) = preparation.filter(|preparation| !preparation.setup().is_empty()) {
         variables.extend(surroundings::own_programs(&variables, inherited));
+        variables.extend(config.cache.iter().flat_map(|cache| cache::variables(cache, inherited)));
         setup::run(preparation.setup(), &variables, &launcher, place.code.as_deref()).await?;
     }
     let uploader = Uploader::new(s3, grant.outputs, place.storage.clone(), filter);

@@ -21,6 +21,7 @@ mod killed;
 mod network;
 mod scene;
 mod services;
+mod setup;
 mod trees;
 mod volume;
 

@@ -52,6 +52,8 @@ struct Server {
     seen: Mutex<Seen>,
     /// The kind of request to `trial-claim` that is not answered now.
     held: watch::Sender<Option<&'static str>>,
+    /// What the grant has the runner prepare.
+    preparation: Mutex<Option<Value>>,
 }
 
 /// The running services. Dropping this stops them.
@@ -77,6 +79,7 @@ impl Services {
             volume: volume.to_owned(),
             seen: Mutex::default(),
             held: watch::Sender::new(None),
+            preparation: Mutex::new(None),
         });
         let identity = Identity::make(folder, &hosts().each_ref().map(String::as_str));
         let listen = |address, port| TcpListener::from_std(network.listen(address, port)).unwrap();
@@ -113,6 +116,11 @@ impl Services {
     /// Leaves requests of this kind unanswered, until this is called again.
     pub(crate) fn hold(&self, kind: Option<&'static str>) {
         self.server.held.send_replace(kind);
+    }
+
+    /// Has the grant name what the runner prepares.
+    pub(crate) fn prepare(&self, preparation: Value) {
+        *self.server.preparation.lock().unwrap() = Some(preparation);
     }
 
     /// Makes the metadata service announce the instance's end in so many seconds. `None` stands for another instance
@@ -238,6 +246,7 @@ impl Server {
                 "workspace": { "volume": self.volume, "device": "/dev/sdf", "blank": is_blank },
                 // This is how ECS describes the task.
                 "gpus": is_known.then_some(["GPU-own"]),
+                "code": *self.preparation.lock().unwrap(),
             } }),
             "access" => json!({ "access": {
                 "access_key_id": ISSUED, "secret_access_key": "s", "session_token": "t", "expires_at": in_an_hour(),

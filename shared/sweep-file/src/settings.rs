@@ -105,6 +105,9 @@ pub struct Resources {
     pub memory_mib: Option<u32>,
     /// Whole GPUs.
     pub gpus: Option<u32>,
+    /// Size of `/dev/shm`, for example `8GiB`. It is a part of the memory.
+    #[schemars(rename = "shared_memory", with = "Option<String>")]
+    pub shared_memory_mib: Option<u32>,
 }
 
 /// Who is notified of the sweep's end.
@@ -185,7 +188,7 @@ pub(crate) const KEYS: [&str; 18] = [
 
 /// The settings that are mappings, with their keys.
 pub(crate) const NESTED: [(&str, &[&str]); 6] = [
-    ("resources", &["vcpus", "memory", "gpus"]),
+    ("resources", &["vcpus", "memory", "gpus", "shared_memory"]),
     ("budget", &["max_usd", "max_hours"]),
     ("code", &code::KEYS),
     ("outputs", &["include", "exclude", "checkpoints"]),
@@ -281,11 +284,20 @@ fn timeout(node: &Node, report: &mut Report<'_>) -> Option<u32> {
 fn resources(node: &Node, report: &mut Report<'_>) -> Option<Resources> {
     let fields = Fields::known(node, "`resources`", keys_of("resources"), report)?;
     let count = |value: i64| u32::try_from(value).ok();
+    let mut memory = |key, least| fields.get(key).and_then(|node| size(node, key, least..=u64::from(u32::MAX), report));
+    // Batch wants at least 4 MiB for a container.
+    let (memory_mib, shared_memory_mib) = (memory("memory", 4), memory("shared_memory", 1));
+    if let (Some(memory), Some(shared), Some(node)) = (memory_mib, shared_memory_mib, fields.get("shared_memory"))
+        && shared > memory
+    {
+        let message = format!("`shared_memory` is larger than `memory`, {memory} MiB, of which it is a part");
+        report.add(node.place, message, "ask for more memory, or for less shared memory");
+    }
     Some(Resources {
         vcpus: fields.integer("vcpus", 1..=1024, report).and_then(count),
-        // Batch wants at least 4 MiB for a container.
-        memory_mib: fields.get("memory").and_then(|node| size(node, "memory", 4..=u64::from(u32::MAX), report)),
+        memory_mib,
         gpus: fields.integer("gpus", 0..=64, report).and_then(count),
+        shared_memory_mib,
     })
 }
 

@@ -14,6 +14,7 @@ spotsweep:
   code: .
   setup: "echo setup has run > $SPOTSWEEP_DATASETS/setup; echo score=99"
   env: {GREETING: hello, PLACE: "{file}"}
+  resources: {shared_memory: 3MiB}
   command: [sh, train.sh]
 trials: [{n: 1}, {n: 2}]
 "#;
@@ -31,6 +32,7 @@ while [ "$step" -lt 6 ]; do
     echo "score=0.$step step=$step"
 done
 echo "version $VERSION, $GREETING $PLACE, $(cat $SPOTSWEEP_DATASETS/setup)"
+echo "shared memory $(df -k /dev/shm | awk 'END { print $2 }')"
 "#;
 
 fn write(folder: &Path, version: u32) {
@@ -70,6 +72,7 @@ async fn a_sweep_runs_the_folder_as_it_was_sent() {
     assert_eq!(ended["succeeded"], json!(2), "{ended}");
     let log = run(&stack, &["logs", &sweep, "0"]).await.said(0, "").out;
     assert!(log.contains("version 1, hello wörld, setup has run"), "{log}");
+    assert!(log.contains("shared memory 3072"), "{log}");
     assert!(log.contains("attempt 2") && log.contains("begins at ") && !log.contains("begins at 0"), "{log}");
 
     again(&stack, &folder, file, &sweep).await;

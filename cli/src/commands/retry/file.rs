@@ -127,9 +127,10 @@ fn settings(settings: &Settings) -> Map<String, Value> {
         ("command", command.as_ref().map(|command| json!(command))),
         (
             "resources",
-            resources.map(|Resources { vcpus, memory_mib, gpus }| {
-                let memory = memory_mib.map(|mib| format!("{mib}MiB"));
-                present([("vcpus", json!(vcpus)), ("memory", json!(memory)), ("gpus", json!(gpus))])
+            resources.map(|Resources { vcpus, memory_mib, gpus, shared_memory_mib }| {
+                let size = |mib: Option<u32>| json!(mib.map(|mib| format!("{mib}MiB")));
+                let (memory, shared) = (size(memory_mib), size(shared_memory_mib));
+                present([("vcpus", json!(vcpus)), ("memory", memory), ("gpus", json!(gpus)), ("shared_memory", shared)])
             }),
         ),
         ("workspace", workspace.as_ref().map(workspace_value)),
@@ -226,7 +227,7 @@ spotsweep:
   attempts: 7
   timeout: 90m
   stalled: 30m
-  resources: {vcpus: 4, memory: 16GiB, gpus: 1}
+  resources: {vcpus: 4, memory: 16GiB, gpus: 1, shared_memory: 2GiB}
   workspace: {size: 100GiB, snapshot: snap-0123456789abcdef0, keep_failed: 12h, keep_succeeded: 0}
   code: {git: "https://github.com/me/train.git", ref: v1.2}
   setup: [pip install -r requirements.txt, "make\n"]

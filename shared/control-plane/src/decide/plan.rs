@@ -57,6 +57,7 @@ pub(super) fn plan(file: SweepFile, context: Context<'_>) -> Result<Prepared, Re
             settings.code.as_ref().and_then(sweep_file::Code::fetched),
             settings.setup.clone(),
             settings.env.clone(),
+            settings.resources.and_then(|resources| resources.shared_memory_mib),
         ),
         patterns: settings.outputs.clone().map(Patterns::from).unwrap_or_default(),
         metric: file.metric.as_ref().map(ranking),

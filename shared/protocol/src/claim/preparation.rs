@@ -30,6 +30,9 @@ pub enum Preparation {
         /// Variables that the command and the setup get.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         env: Environment,
+        /// Size of `/dev/shm` in MiB; the container's own if absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        shared_memory_mib: Option<u32>,
     },
 }
 
@@ -64,11 +67,25 @@ pub fn packed_key(sha256: &str) -> String {
 
 impl Preparation {
     /// Returns what is prepared; `None` if that is nothing.
-    pub fn new(code: Option<Code>, setup: Vec<String>, env: Environment) -> Option<Self> {
+    pub fn new(
+        code: Option<Code>,
+        setup: Vec<String>,
+        env: Environment,
+        shared_memory_mib: Option<u32>,
+    ) -> Option<Self> {
+        let has_more = !setup.is_empty() || !env.is_empty() || shared_memory_mib.is_some();
         match code {
-            Some(Code::Git(git)) if setup.is_empty() && env.is_empty() => Some(Self::Git(git)),
-            None if setup.is_empty() && env.is_empty() => None,
-            code => Some(Self::All { code, setup, env }),
+            Some(Code::Git(git)) if !has_more => Some(Self::Git(git)),
+            None if !has_more => None,
+            code => Some(Self::All { code, setup, env, shared_memory_mib }),
+        }
+    }
+
+    /// Returns the size of `/dev/shm` in MiB; `None` for the container's own.
+    pub fn shared_memory_mib(&self) -> Option<u32> {
+        match self {
+            Self::Git(_) => None,
+            Self::All { shared_memory_mib, .. } => *shared_memory_mib,
         }
     }
 
@@ -148,17 +165,17 @@ mod tests {
     #[test]
     fn earlier_runners_understand_code_from_git_alone() {
         let git = Git { git: "https://u:secret@h/x.git".to_owned(), reference: None };
-        let plain = Preparation::new(Some(Code::Git(git.clone())), Vec::new(), Environment::new()).unwrap();
+        let plain = Preparation::new(Some(Code::Git(git.clone())), Vec::new(), Environment::new(), None).unwrap();
         assert_eq!(json!(plain), json!({"git": "https://u:secret@h/x.git"}));
         let env = Environment::from([("TOKEN".to_owned(), "secret".to_owned())]);
         let packed = Code::Packed { sha256: "ab".to_owned() };
         for code in [None, Some(Code::Git(git)), Some(packed)] {
-            let whole = Preparation::new(code, vec!["make".to_owned()], env.clone()).unwrap();
+            let whole = Preparation::new(code, vec!["make".to_owned()], env.clone(), Some(64)).unwrap();
             let written = json!(whole);
             assert_eq!(written.get("git"), None, "they must not leave out the rest: {written}");
             assert_eq!(serde_json::from_value::<Preparation>(written).unwrap(), whole);
             assert!(!format!("{whole:?}").contains("secret"), "{whole:?}");
         }
-        assert_eq!(Preparation::new(None, Vec::new(), Environment::new()), None);
+        assert_eq!(Preparation::new(None, Vec::new(), Environment::new(), None), None);
     }
 }
