@@ -73,7 +73,7 @@ class Instances(unittest.TestCase):
         source = (ROOT / "runner/src/config.rs").read_text()
         environment = of_type(COMPUTE, "AWS::Batch::JobDefinition")["Train"]["ContainerProperties"]["Environment"]
         variables = [value["Name"] for value in below(environment) if isinstance(value, dict) and "Name" in value]
-        self.assertEqual(len(variables), 3)
+        self.assertEqual(len(variables), 4)
         for name in variables:
             self.assertIn(f'"{name}"', source)
         [seconds] = [value["Value"] for value in environment if value.get("Name") == "SPOTSWEEP_STOP_SECONDS"]
