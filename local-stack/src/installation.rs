@@ -67,7 +67,7 @@ impl Installation {
         let root = root.canonicalize().ok().filter(|root| root.join(TEMPLATE).is_file()).ok_or_else(|| {
             Failure::new(
                 "the local stack is made from spotsweep's source tree, and the one that this command was built from \
-                 is gone: `pip install spotsweep`, or clone it again and use `cargo run --bin spotsweep` there",
+                 is gone: install the package again, or clone it again and use `cargo run --bin spotsweep` there",
             )
         })?;
         let programs = Programs::Built { target: target.to_owned(), folder: folder.to_owned() };

@@ -64,8 +64,8 @@ pub(super) async fn run(args: Deploy) -> Result<ExitCode, Failure> {
         Some(folder) => Release::open(folder)?,
         None => Release::open(Installation::locate()?.release().ok_or_else(|| {
             Failure::usage(
-                "this command was built from a checkout, which has no functions for AWS: install the package \
-                 (`pip install spotsweep`), name a release with --from, or use `sam deploy` (docs/deploy.md)",
+                "this command was built from a checkout, which has no functions for AWS: install the package, name a \
+                 release with --from, or use `sam deploy` (docs/deploy.md)",
             )
         })?)?,
     };
@@ -75,6 +75,10 @@ pub(super) async fn run(args: Deploy) -> Result<ExitCode, Failure> {
 async fn deploy(args: &Deploy, release: &Release, target: Target) -> Result<ExitCode, Failure> {
     let client = Client::new(&target.config);
     let existing = Existing::find(&client, &args.stack).await?;
+    if let Some(status) = existing.failed() {
+        let removed = "`spotsweep destroy` removes it (docs/deploy.md, \"If the first deployment fails\")";
+        return Err(Failure::new(format!("stack {} is {status}, and takes no change: {removed}", args.stack)));
+    }
     let mut given: BTreeMap<_, _> = args.parameters.iter().cloned().collect();
     let known = change::parameters(&client, &release.root()?).await?;
     if let Some(unknown) = given.keys().find(|name| !known.contains_key(*name)) {

@@ -5,6 +5,7 @@ mod remains;
 
 use std::process::ExitCode;
 
+use aws_sdk_cloudformation::Client;
 use spotsweep_aws::Reader;
 use spotsweep_protocol::failure::{Context, Failure};
 use spotsweep_protocol::words::counted;
@@ -48,8 +49,15 @@ pub(super) async fn run(args: Destroy) -> Result<ExitCode, Failure> {
 }
 
 async fn destroy(args: &Destroy, target: Target) -> Result<ExitCode, Failure> {
-    let client = aws_sdk_cloudformation::Client::new(&target.config);
+    let client = Client::new(&target.config);
     let existing = Existing::find(&client, &args.stack).await?;
+    if let (Some(id), Some(status)) = (existing.id(), existing.failed()) {
+        let what = format!("delete stack {}, which is {status}", target.described());
+        Loss { what: &what, named: None, id: None }.agreed(args.yes).await?;
+        remove(&client, id).await?;
+        out::note(format_args!("what such a stack leaves: docs/deploy.md, \"If the first deployment fails\""));
+        return Ok(ExitCode::SUCCESS);
+    }
     let (Some(id), Some(bucket), Some(table)) = (existing.id(), existing.output("Bucket"), existing.output("Table"))
     else {
         return Err(Failure::new(format!("there is no deployment {} here", target.described())));
@@ -65,10 +73,7 @@ async fn destroy(args: &Destroy, target: Target) -> Result<ExitCode, Failure> {
     }
     Loss { what: &what, named: None, id: None }.agreed(args.yes).await?;
     remains.delete().await?;
-    let mut progress = Progress::of(&client, id).await?;
-    let begun = client.delete_stack().stack_name(id).send().await;
-    begun.context(|| "cannot delete the stack (cloudformation:DeleteStack)")?;
-    progress.follow().await?;
+    remove(&client, id).await?;
     if args.with_data {
         data::delete(&target.config, bucket, table).await?;
     } else {
@@ -77,6 +82,13 @@ async fn destroy(args: &Destroy, target: Target) -> Result<ExitCode, Failure> {
         ));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+async fn remove(client: &Client, id: &str) -> Result<(), Failure> {
+    let mut progress = Progress::of(client, id).await?;
+    let begun = client.delete_stack().stack_name(id).send().await;
+    begun.context(|| "cannot delete the stack (cloudformation:DeleteStack)")?;
+    progress.follow().await
 }
 
 fn none_open(sweeps: &[Sweep]) -> Result<(), Failure> {

@@ -92,6 +92,12 @@ async fn a_release_is_deployed_changed_and_rolled_back() {
     assert!(shown.out.contains("AWS::DynamoDB::Table"), "{}", shown.out);
     assert_eq!(default_trials(&stack, FUNCTION).await, None, "nothing is deployed yet");
 
+    let destroy = async |more: &[&str]| run(&stack, &[&["destroy", "--stack", "deployed"], more].concat()).await;
+    deploy(&["--yes", "--parameter", "Broken=yes"]).await.said(1, "ROLLBACK_COMPLETE").said(1, "Unsupported resource");
+    deploy(&["--yes"]).await.said(1, "`spotsweep destroy` removes it");
+    destroy(&[]).await.said(2, "which is ROLLBACK_COMPLETE");
+    destroy(&["--yes"]).await.said(0, "what such a stack leaves");
+
     let deployed = deploy(&["--yes"]).await;
     let bucket = deployed.out.lines().find_map(|line| line.strip_prefix("export SPOTSWEEP_BUCKET="));
     let bucket = bucket.unwrap_or_else(|| panic!("{} {}", deployed.out, deployed.notes)).to_owned();
@@ -109,7 +115,6 @@ async fn a_release_is_deployed_changed_and_rolled_back() {
     deploy(&broken).await.said(1, "UPDATE_ROLLBACK_COMPLETE").said(1, "Unsupported resource type");
     assert_eq!(default_trials(&stack, FUNCTION).await.as_deref(), Some("40"));
 
-    let destroy = async |more: &[&str]| run(&stack, &[&["destroy", "--stack", "deployed"], more].concat()).await;
     destroy(&[]).await.said(2, "give --yes");
     destroy(&["--yes"]).await.said(0, &format!("the bucket {bucket} and the table"));
     assert_eq!(default_trials(&stack, FUNCTION).await, None);

@@ -13,6 +13,8 @@ use spotsweep_protocol::failure::{Context, Failure};
 pub(in crate::commands) struct Existing {
     pub(in crate::commands) name: String,
     id: Option<String>,
+    /// Its state, if its first deployment has failed. CloudFormation then takes no change, and only deletes it.
+    failed: Option<String>,
     parameters: BTreeMap<String, String>,
     outputs: BTreeMap<String, String>,
 }
@@ -39,7 +41,8 @@ impl Existing {
             // A change set for a new stack leaves it so.
             "REVIEW_IN_PROGRESS" => return Ok(Self { name: name.to_owned(), ..Self::default() }),
             "ROLLBACK_COMPLETE" | "ROLLBACK_FAILED" | "CREATE_FAILED" | "DELETE_FAILED" => {
-                return refuse("delete it first (docs/deploy.md, \"If the first deployment fails\")");
+                let (name, failed) = (name.to_owned(), Some(status.to_owned()));
+                return Ok(Self { name, id: stack.stack_id, failed, ..Self::default() });
             }
             "UPDATE_ROLLBACK_FAILED" => {
                 return refuse("`aws cloudformation continue-update-rollback` ends the rollback first");
@@ -51,12 +54,17 @@ impl Existing {
         let parameters = pairs.filter_map(|given| Some((given.parameter_key?, given.parameter_value?))).collect();
         let outputs = stack.outputs.unwrap_or_default().into_iter();
         let outputs = outputs.filter_map(|output| Some((output.output_key?, output.output_value?))).collect();
-        Ok(Self { name: name.to_owned(), id: stack.stack_id, parameters, outputs })
+        Ok(Self { name: name.to_owned(), id: stack.stack_id, failed: None, parameters, outputs })
     }
 
     /// Whether the stack exists.
     pub(in crate::commands) fn is_there(&self) -> bool {
         self.id.is_some()
+    }
+
+    /// Its state, if its first deployment or its deletion has failed.
+    pub(in crate::commands) fn failed(&self) -> Option<&str> {
+        self.failed.as_deref()
     }
 
     /// Its ARN, by which it is found after its deletion too.
