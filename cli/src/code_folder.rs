@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use aws_sdk_s3::Client;
+use aws_sdk_s3::error::ProvideErrorMetadata as _;
 use aws_sdk_s3::primitives::ByteStream;
 use spotsweep_code::{Listing, MOST_BYTES, Packed, Selection, list, pack, verify};
 use spotsweep_protocol::claim::packed_key;
@@ -24,6 +25,9 @@ const MOST_SHOWN: usize = 20;
 /// A folder that was sent earlier is sent again. So the bucket's lifecycle rule, which counts from the last time,
 /// keeps it for 90 days after the last sweep (`drop-unused-code` in infra/control-plane.yaml).
 const SENT_AGAIN_AFTER: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
+/// S3's answers if another command puts, or has put, the same archive.
+const BEGUN_BY_ANOTHER: [&str; 2] = ["PreconditionFailed", "ConditionalRequestConflict"];
 
 /// The files of a folder that would be sent.
 pub(crate) struct Found {
@@ -100,11 +104,12 @@ impl Found {
         }
         let mut archive = tempfile::tempfile().context(|| "cannot make a temporary file for the code")?;
         let sha256 = block_in_place(|| self.pack(&mut archive))?;
-        if is_there(s3, bucket, &sha256).await? {
+        let age = age(s3, bucket, &sha256).await?;
+        if age.is_some_and(|age| age < SENT_AGAIN_AFTER) {
             out::note(format_args!("the bucket has it already: {sha256}"));
-            return Ok(sha256);
+        } else {
+            put(s3, bucket, &sha256, (archive, age.is_none())).await?;
         }
-        put(s3, bucket, &sha256, archive).await?;
         Ok(sha256)
     }
 
@@ -118,27 +123,32 @@ impl Found {
     }
 }
 
-/// Whether the bucket has the archive, and keeps it for long enough.
-async fn is_there(s3: &Client, bucket: &str, sha256: &str) -> Result<bool, Failure> {
+/// How long ago the archive was sent; `None` if the bucket does not have it.
+async fn age(s3: &Client, bucket: &str, sha256: &str) -> Result<Option<Duration>, Failure> {
     let key = packed_key(sha256);
     match s3.head_object().bucket(bucket).key(&key).send().await {
         Ok(found) => {
             let put_at = found.last_modified.and_then(|at| u64::try_from(at.secs()).ok()).unwrap_or(0);
-            let age = SystemTime::now().duration_since(UNIX_EPOCH + Duration::from_secs(put_at)).unwrap_or_default();
-            Ok(age < SENT_AGAIN_AFTER)
+            let put_at = UNIX_EPOCH + Duration::from_secs(put_at);
+            Ok(Some(SystemTime::now().duration_since(put_at).unwrap_or_default()))
         }
-        Err(error) if error.as_service_error().is_some_and(|error| error.is_not_found()) => Ok(false),
+        Err(error) if error.as_service_error().is_some_and(|error| error.is_not_found()) => Ok(None),
         Err(error) => Err(Failure::new(format!("cannot look for s3://{bucket}/{key}")).caused_by(error)),
     }
 }
 
-async fn put(s3: &Client, bucket: &str, sha256: &str, mut archive: File) -> Result<(), Failure> {
+/// Sends the archive. A new one is put only if no other command has put it meanwhile
+/// (<https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html>).
+async fn put(s3: &Client, bucket: &str, sha256: &str, (mut archive, is_new): (File, bool)) -> Result<(), Failure> {
     let key = packed_key(sha256);
     let cannot_read = || "cannot read the temporary file of the code";
     let bytes = archive.metadata().context(cannot_read)?.len();
     archive.seek(SeekFrom::Start(0)).context(cannot_read)?;
     out::note(format_args!("sending {} to s3://{bucket}/{key}", show::bytes(bytes)));
     let body = ByteStream::read_from().file(tokio::fs::File::from_std(archive)).build().await.context(cannot_read)?;
-    let put = s3.put_object().bucket(bucket).key(&key).body(body).send().await;
-    put.map(drop).context(|| format!("cannot put s3://{bucket}/{key}"))
+    let put = s3.put_object().bucket(bucket).key(&key).body(body).set_if_none_match(is_new.then(|| "*".to_owned()));
+    match put.send().await {
+        Err(error) if is_new && error.code().is_some_and(|code| BEGUN_BY_ANOTHER.contains(&code)) => Ok(()),
+        put => put.map(drop).context(|| format!("cannot put s3://{bucket}/{key}")),
+    }
 }
