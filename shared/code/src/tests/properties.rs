@@ -16,7 +16,7 @@ proptest! {
         for (path, (content, is_executable, times)) in &files {
             bench.write(path, content.repeat(*times));
             bench.mode(path, if *is_executable { 0o755 } else { 0o644 });
-let link = format!("{}-link", path.chars().take(90).collect::<String>());
+            let link = format!("{}-link", path.chars().take(90).collect::<String>());
             if !bench.at(&link).is_symlink() {
                 bench.link(&link, "../some where/é");
             }
