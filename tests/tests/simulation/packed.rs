@@ -31,6 +31,9 @@ async fn the_plan_pins_what_was_sent() {
     harness.deliver(&harness.put("sent.yaml", &file())).await.unwrap();
     let sweep = &harness.store.state().0[0];
     assert_eq!(sweep.stage, Stage::Running);
+    let answer = harness.cloud.get("sweeps/sent.yaml.plan.json").unwrap();
+    let answer: Value = serde_json::from_slice(&answer).unwrap();
+    assert_eq!(answer["code"]["sha256"], FOLDER);
     let preparation = json!(sweep.plan.as_ref().unwrap())["code"].clone();
     assert_eq!(preparation, json!({ "code": { "sha256": FOLDER }, "setup": ["make"], "env": { "A": "b" } }));
 }
