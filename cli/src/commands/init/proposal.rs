@@ -81,7 +81,9 @@ pub(super) fn propose(command: &[String], script: &Script, found: &[String]) -> 
          run_cap: 20    # the number of trials\n\
          {metric}\
          {positional}\
-         spotsweep:\n  command: [{}, \"${{args}}\"]\n\
+         spotsweep:\n  command: [{}, \"${{args}}\"]\n  \
+         code: .    # `spotsweep submit` sends this folder\n  \
+         # setup: pip install -r requirements.txt    # before the command, in each attempt\n\
          parameters:\n{searched}{}{left}",
         command.join(" "),
         words.join(", "),
