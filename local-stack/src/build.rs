@@ -8,7 +8,8 @@ use std::{fs, io};
 use tokio::process::Command;
 
 use crate::group::Group;
-use crate::installation::{Installation, Programs};
+use crate::installation::{ARCHITECTURE, Installation, Programs};
+use crate::release::programs;
 use spotsweep_protocol::failure::{Context, Failure};
 
 /// Runs `cargo build` for the functions and the other programs, and returns the folder with the binaries. Cargo's own
@@ -21,7 +22,7 @@ use spotsweep_protocol::failure::{Context, Failure};
 /// test's cargo would wait for the others. Nothing is built of an installed command either.
 pub(crate) async fn build(installation: &Installation) -> Result<PathBuf, Failure> {
     let (target, folder) = match &installation.programs {
-        Programs::Installed(folder) => return Ok(folder.clone()),
+        Programs::Installed(release) => return programs(release, ARCHITECTURE, &installation.shared),
         Programs::Built { folder, .. } if std::env::var_os("SPOTSWEEP_BUILT").is_some() => return Ok(folder.clone()),
         Programs::Built { target, folder } => (target, folder),
     };

@@ -29,7 +29,7 @@ pub struct Installation {
 pub(crate) enum Programs {
     /// Cargo builds them into the folder of this command, `<target>/<profile>`.
     Built { target: PathBuf, folder: PathBuf },
-    /// They came with this command, in this folder. Each function is a zip, as it is deployed.
+    /// They came with this command, in this release.
     Installed(PathBuf),
 }
 
@@ -58,7 +58,7 @@ impl Installation {
         let shared = cache_folder()
             .ok_or_else(|| Failure::usage("the local stack keeps its data in ~/.cache/spotsweep: set HOME"))?;
         let python = Some(bin.join("python")).filter(|python| python.exists());
-        let programs = Programs::Installed(root.join(ARCHITECTURE));
+        let programs = Programs::Installed(root.clone());
         Ok(Self { root, shared, python, programs })
     }
 

@@ -13,6 +13,7 @@ pub mod leftovers;
 mod ministack;
 pub mod package;
 pub mod reclaims;
+pub mod release;
 pub mod run_folder;
 pub mod sdk;
 pub mod stack;

@@ -2,16 +2,14 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use zip::ZipArchive;
 use zip::write::{SimpleFileOptions, ZipWriter};
 
 use spotsweep_protocol::failure::{Context, Failure};
 
 /// The program in a function's zip that Lambda starts (the runtime `provided.al2023`).
-const BOOTSTRAP: &str = "bootstrap";
+pub(crate) const BOOTSTRAP: &str = "bootstrap";
 
 /// The files or folders that a template names under a key, such as `../functions/<name>` under `CodeUri`, by their last
 /// parts, in the template's order.
@@ -38,7 +36,7 @@ fn place<'a>(line: &'a str, key: &str) -> Option<(&'a str, &'a str)> {
 /// The folders of the functions' binaries and zips.
 #[derive(Debug)]
 pub(crate) struct Bootstraps<'a> {
-    /// The folder with the binaries that cargo has built, or with the zips of a release.
+    /// The folder with the binaries that cargo has built, or with those of a release.
     pub binaries: &'a Path,
     /// A folder that exists for as long as the functions run.
     pub folder: &'a Path,
@@ -48,21 +46,15 @@ impl Bootstraps<'_> {
     /// Makes a zip for each function. It blocks the thread.
     ///
     /// The `bootstrap` in a zip is two lines that start the binary. The binary is linked into the folder, so that a
-    /// build in the meantime does not change what runs, or it is taken out of the zip of a release. ministack hashes a function's whole zip at every invocation:
-    /// with the binary in it (60 MB in the dev profile) that takes longer than the function itself.
+    /// build in the meantime does not change what runs. ministack hashes a function's whole zip at every invocation: with
+    /// the binary in it (60 MB in the dev profile) that takes longer than the function itself.
     pub(crate) fn zip(&self, functions: &[String]) -> Result<Vec<PathBuf>, Failure> {
         functions
             .iter()
             .map(|name| {
                 let (binary, linked) = (self.binaries.join(name), self.folder.join(name));
-                let release = self.binaries.join(format!("{name}.zip"));
-                if release.is_file() {
-                    unzip(&release, &linked).context(|| format!("cannot read {}", release.display()))?;
-                } else {
-                    link(&binary, &linked).context(|| {
-                        format!("cannot link {} for the function {name}; is it built?", binary.display())
-                    })?;
-                }
+                link(&binary, &linked)
+                    .context(|| format!("cannot link {} for the function {name}; is it built?", binary.display()))?;
                 let archive = self.folder.join(format!("{name}.zip"));
                 zip_bootstrap(&linked, &archive).context(|| format!("cannot write {}", archive.display()))?;
                 Ok(archive)
@@ -76,13 +68,6 @@ impl Bootstraps<'_> {
 pub(crate) fn link(binary: &Path, to: &Path) -> io::Result<()> {
     // A hard link is not possible to another file system, or on one without hard links.
     fs::hard_link(binary, to).or_else(|_| fs::copy(binary, to).map(drop))
-}
-
-/// Takes the function out of the zip that is deployed on AWS.
-fn unzip(archive: &Path, to: &Path) -> io::Result<()> {
-    let mut archive = ZipArchive::new(File::open(archive)?)?;
-    let options = File::options().write(true).create_new(true).mode(0o755).open(to);
-    io::copy(&mut archive.by_name(BOOTSTRAP)?, &mut options?).map(drop)
 }
 
 fn zip_bootstrap(binary: &Path, archive: &Path) -> io::Result<()> {
@@ -99,6 +84,8 @@ fn zip_bootstrap(binary: &Path, archive: &Path) -> io::Result<()> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use std::io::Read;
+
+    use zip::ZipArchive;
 
     use super::*;
 
@@ -130,11 +117,5 @@ mod tests {
         let run = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
         assert_eq!((run.status.code(), run.stdout.as_slice()), (Some(0), b"\n".as_slice()), "{script}");
         assert!(Bootstraps { binaries: &built, folder: folder.path() }.zip(&["gone".to_owned()]).is_err());
-
-        // A release has its functions as such zips.
-        let unzipped = folder.path().join("unzipped");
-        fs::create_dir(&unzipped).unwrap();
-        Bootstraps { binaries: zips[0].parent().unwrap(), folder: &unzipped }.zip(&["f".to_owned()]).unwrap();
-        assert_eq!(fs::read_to_string(unzipped.join("f")).unwrap(), script);
     }
 }

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use spotsweep_protocol::functions::FUNCTIONS;
-use spotsweep_tests::local::{Stack, eventually};
+use spotsweep_tests::local::{Binaries, Stack, eventually};
 
 use super::by_hand::{Run, run, settled, status, submit};
 
@@ -48,7 +48,7 @@ spotsweep:
 trials: [{n: 1}, {n: 2}]
 ";
 
-/// Writes the folder of a release, with the functions of the running stack.
+/// Writes the folder of a release, whose functions start those that were built.
 fn release(stack: &Stack) -> PathBuf {
     let folder = stack.subfolder("release");
     let infra = Path::new(env!("CARGO_MANIFEST_DIR")).join("../infra");
@@ -60,10 +60,9 @@ fn release(stack: &Stack) -> PathBuf {
     fs::write(folder.join("infra/spotsweep.yaml"), root).unwrap();
     fs::write(folder.join("infra/topics.yaml"), TOPICS).unwrap();
     fs::write(folder.join("x86_64/spotsweep-runner"), "a runner").unwrap();
-    let run = fs::read_dir(stack.runs()).unwrap().next().unwrap().unwrap().path();
     for name in FUNCTIONS {
-        let zip = format!("{name}.zip");
-        fs::copy(run.join("functions").join(&zip), folder.join("x86_64").join(&zip)).unwrap();
+        let (program, built) = (folder.join("x86_64").join(name), Binaries::build().get(name));
+        fs::write(&program, format!("#!/bin/sh\nexec '{}'\n", built.display())).unwrap();
     }
     folder
 }

@@ -8,20 +8,25 @@ use aws_sdk_s3::Client;
 use aws_sdk_s3::primitives::ByteStream;
 use aws_sdk_s3::types::{BucketLocationConstraint, BucketNamespace, CreateBucketConfiguration};
 use sha2::{Digest as _, Sha256};
+use spotsweep_local_stack::installation::cache_folder;
 use spotsweep_local_stack::package::{located, point_at};
+use spotsweep_local_stack::release::{programs, zipped};
+use tokio::task::block_in_place;
 
 use crate::out;
 use spotsweep_protocol::failure::{Context, Failure};
 
 /// The template that has all others.
 const ROOT: &str = "spotsweep.yaml";
-/// The runners: the parameter with the hash, and the folder.
+/// The runners: the parameter with the hash, and the processor.
 const RUNNERS: [(&str, &str); 2] = [("RunnerX86", "x86_64"), ("RunnerArm", "arm64")];
 
 /// A folder with `infra/`, and with the programs for each processor.
 #[derive(Debug)]
 pub(super) struct Release {
     folder: PathBuf,
+    /// Where archives of programs are unpacked.
+    cache: PathBuf,
 }
 
 /// The runner for one processor.
@@ -37,7 +42,9 @@ impl Release {
     pub(super) fn open(folder: PathBuf) -> Result<Self, Failure> {
         let root = folder.join("infra").join(ROOT);
         if root.is_file() {
-            Ok(Self { folder })
+            let cache =
+                cache_folder().ok_or_else(|| Failure::usage("programs are unpacked below ~/.cache: set HOME"))?;
+            Ok(Self { folder, cache })
         } else {
             Err(Failure::usage(format!("{} is no release: it has no infra/{ROOT}", folder.display())))
         }
@@ -66,8 +73,8 @@ impl Release {
     async fn with_functions(&self, to: &Artifacts, architecture: &str, template: &str) -> Result<String, Failure> {
         let mut places = Vec::new();
         for function in located(template, "CodeUri") {
-            let zip = self.folder.join(architecture).join(format!("{function}.zip"));
-            let key = to.put(&function, "zip", read(&zip)?).await?;
+            let program = programs(&self.folder, architecture, &self.cache)?.join(&function);
+            let key = to.put(&function, "zip", block_in_place(|| zipped(&program))?).await?;
             places.push(format!("s3://{}/{key}", to.bucket));
         }
         let mut places = places.into_iter();
@@ -76,14 +83,15 @@ impl Release {
 
     /// The runners that the release has.
     pub(super) fn runners(&self) -> Result<Vec<Runner>, Failure> {
-        let paths = RUNNERS.map(|(parameter, folder)| (parameter, self.folder.join(folder).join("spotsweep-runner")));
-        let present = paths.into_iter().filter(|(_, path)| path.is_file());
-        present
-            .map(|(parameter, path)| {
-                let content = read(&path)?;
-                Ok(Runner { parameter, sha256: hash(&content), content })
-            })
-            .collect()
+        let mut runners = Vec::new();
+        for (parameter, processor) in RUNNERS {
+            let path = programs(&self.folder, processor, &self.cache)?.join("spotsweep-runner");
+            if path.is_file() {
+                let content = fs::read(&path).context(|| format!("cannot read {}", path.display()))?;
+                runners.push(Runner { parameter, sha256: hash(&content), content });
+            }
+        }
+        Ok(runners)
     }
 
     fn template(&self, name: &str) -> Result<String, Failure> {
@@ -186,10 +194,6 @@ impl Artifacts {
     fn url(&self, key: &str) -> String {
         format!("{}/{}/{key}", self.endpoint, self.bucket)
     }
-}
-
-fn read(path: &Path) -> Result<Vec<u8>, Failure> {
-    fs::read(path).context(|| format!("cannot read {}", path.display()))
 }
 
 fn hash(content: &[u8]) -> String {
