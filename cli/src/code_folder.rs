@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use aws_sdk_s3::Client;
 use aws_sdk_s3::error::ProvideErrorMetadata as _;
 use aws_sdk_s3::primitives::ByteStream;
-use spotsweep_code::{Listing, MOST_BYTES, Packed, Selection, list, pack, verify};
+use spotsweep_code::{Listing, MOST_BYTES, Packed, Selection, list, pack, pattern, verify};
 use spotsweep_protocol::claim::packed_key;
 use spotsweep_protocol::failure::{Context, Failure};
 use spotsweep_protocol::words::counted;
@@ -59,9 +59,7 @@ pub(crate) fn look(sweep_file: &Path, folder: &Folder) -> Result<Found, Failure>
 /// The pattern of the sweep file, if it is in the folder.
 fn pattern_of(sweep_file: &Path, folder: &Path) -> Option<String> {
     let file = sweep_file.canonicalize().ok()?;
-    let path = file.strip_prefix(folder).ok()?.to_str()?;
-    let escaped = |letter| if "*?[]{}\\ ".contains(letter) { format!("\\{letter}") } else { String::from(letter) };
-    Some(format!("/{}", path.chars().map(escaped).collect::<String>()))
+    Some(format!("/{}", pattern(file.strip_prefix(folder).ok()?.to_str()?)))
 }
 
 /// A sweep file's folder, from the file's own.

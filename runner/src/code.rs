@@ -8,13 +8,13 @@
 mod git;
 pub(crate) mod packed;
 
-use std::ffi::OsString;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use aws_sdk_s3::error::SdkError;
 use aws_sdk_s3::operation::get_object::GetObjectError;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use spotsweep_beneath::Folder;
 use spotsweep_protocol::cause::chain;
@@ -24,7 +24,7 @@ use spotsweep_seal::OWN;
 use tokio::process::Command;
 use tokio::time::{Instant, sleep};
 
-use self::git::{Said, led_elsewhere, run};
+use self::git::{Changed, Said, change, led_elsewhere, run};
 use crate::exit::Failure;
 use crate::launch::Launcher;
 use crate::log::say;
@@ -97,8 +97,7 @@ struct Pin {
 struct Checkout<'a> {
     grant: &'a Git,
     launcher: &'a Launcher,
-    /// Variables of the runner that git gets with another value (`Some`) or not at all (`None`).
-    changed: &'a [(OsString, Option<OsString>)],
+    changed: &'a Changed,
     folder: PathBuf,
     repository: PathBuf,
     /// The folder of the objects, if it is not in the repository.
@@ -118,6 +117,13 @@ pub(crate) struct Place<'a> {
     pub(crate) scratch: &'a Path,
 }
 
+impl Place<'_> {
+    /// The runner's own folder on the workspace.
+    fn own(&self) -> io::Result<Folder> {
+        Folder::trusted(self.workspace)?.make_folder(OWN.as_ref())
+    }
+}
+
 /// Puts the code into the runner's own folder on the workspace, and returns its folder. A reference that moves is
 /// resolved once, so that all later attempts run the commit of the first one.
 pub(crate) async fn fetch(grant: &Git, place: &Place<'_>, launcher: &Launcher) -> Result<PathBuf, CodeError> {
@@ -128,10 +134,8 @@ pub(crate) async fn fetch(grant: &Git, place: &Place<'_>, launcher: &Launcher) -
     let folder = place.workspace.join(OWN).join(FOLDER);
     let at = folder.clone();
     let failed = |source| CodeError::Folder(at.clone(), source);
-    let own = Folder::trusted(place.workspace).and_then(|workspace| workspace.make_folder(OWN.as_ref()));
-    let own = own.map_err(failed)?;
-    let pinned = read_pin(&own);
-    let pinned = pinned.filter(|pinned| pinned.git == grant.git && pinned.reference == grant.reference);
+    let own = place.own().map_err(failed)?;
+    let pinned = read_pin(&own).filter(|pinned: &Pin| pinned.git == grant.git && pinned.reference == grant.reference);
     let changed = led_elsewhere(std::env::vars_os(), &[place.workspace, place.storage]);
     let repository = folder.join(REPOSITORY);
     let until = Instant::now() + LIMIT;
@@ -139,7 +143,7 @@ pub(crate) async fn fetch(grant: &Git, place: &Place<'_>, launcher: &Launcher) -
     if own.status(FOLDER.as_ref()).is_ok() {
         if let Some(Pin { commit, .. }) = &pinned {
             let temporary = Folder::trusted(&place.temporary);
-            temporary.and_then(|temporary| new.make(&temporary, OF_THE_ATTEMPT)).map_err(failed)?;
+            temporary.and_then(|temporary| make(&temporary, OF_THE_ATTEMPT, launcher)).map_err(failed)?;
             let repository = place.temporary.join(OF_THE_ATTEMPT);
             match new.again(repository).check_out(commit).await {
                 Ok(()) => return Ok(new.folder),
@@ -149,7 +153,7 @@ pub(crate) async fn fetch(grant: &Git, place: &Place<'_>, launcher: &Launcher) -
         }
         put_aside(&own).map_err(failed)?;
     }
-    new.make(&own, FOLDER).map_err(failed)?;
+    make(&own, FOLDER, launcher).map_err(failed)?;
     let commit = new.get(&own, pinned).await?;
     new.check_out(&commit).await?;
     Ok(new.folder)
@@ -163,19 +167,24 @@ fn put_aside(own: &Folder) -> io::Result<()> {
     Ok(())
 }
 
-fn read_pin(own: &Folder) -> Option<Pin> {
+/// Makes a folder that the training's user owns.
+fn make(parent: &Folder, name: &str, launcher: &Launcher) -> io::Result<()> {
+    let folder = parent.make_folder(name.as_ref())?;
+    launcher.user().map_or(Ok(()), |user| folder.give_to(user.owner()))
+}
+
+/// Writes which code the trial's attempts run.
+fn write_pin(own: &Folder, pin: &impl Serialize) -> io::Result<()> {
+    own.write(PIN.as_ref(), &serde_json::to_vec(pin)?)
+}
+
+fn read_pin<P: DeserializeOwned>(own: &Folder) -> Option<P> {
     let mut text = Vec::new();
     own.open(PIN.as_ref()).ok()?.take(MOST_PIN_BYTES).read_to_end(&mut text).ok()?;
     serde_json::from_slice(&text).ok()
 }
 
 impl Checkout<'_> {
-    /// Makes a folder that the training's user owns.
-    fn make(&self, parent: &Folder, name: &str) -> io::Result<()> {
-        let folder = parent.make_folder(name.as_ref())?;
-        self.launcher.user().map_or(Ok(()), |user| folder.give_to(user.owner()))
-    }
-
     /// The same working tree and its objects, with this attempt's own repository.
     fn again(&self, repository: PathBuf) -> Checkout<'_> {
         let objects = Some(self.repository.join("objects"));
@@ -190,9 +199,9 @@ impl Checkout<'_> {
             let commit = self.resolve().await?;
             let Self { grant: Git { git, reference }, .. } = self;
             let pin = Pin { git: git.clone(), reference: reference.clone(), commit: commit.clone() };
-            let text = serde_json::to_vec(&pin).map_err(io::Error::from);
-            let written = text.and_then(|text| own.write(PIN.as_ref(), &text));
-            return written.map(|()| commit).map_err(|source| CodeError::Folder(self.folder.clone(), source));
+            return write_pin(own, &pin)
+                .map(|()| commit)
+                .map_err(|source| CodeError::Folder(self.folder.clone(), source));
         };
         if self.fetch_one(&commit).await.is_err() {
             self.fetch_all().await?;
@@ -251,12 +260,7 @@ impl Checkout<'_> {
         let words: Vec<_> = words.map(str::to_owned).collect();
         let failed = |source| CodeError::Folder(self.folder.clone(), source);
         let mut command = Command::from(self.launcher.command(&words).map_err(failed)?);
-        for (name, value) in self.changed {
-            match value {
-                Some(value) => command.env(name, value),
-                None => command.env_remove(name),
-            };
-        }
+        change(&mut command, self.changed);
         command.current_dir(&self.folder).env("GIT_DIR", &self.repository).env("GIT_WORK_TREE", &self.folder);
         command.envs(self.objects.as_ref().map(|objects| ("GIT_OBJECT_DIRECTORY", objects)));
         // Git must fail instead of asking for a password.

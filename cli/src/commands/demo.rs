@@ -179,9 +179,10 @@ fn folder_of(file: &Path, installation: &Installation) -> Result<PathBuf, Failur
 /// Drops the file, follows the sweep, and collects its results. `None` if the file was rejected.
 async fn sweep(stack: &mut Stack, file: &Path, args: &Demo, wish: Wish) -> Result<Option<Collected>, Failure> {
     let s3 = spotsweep_aws::path_style_s3(stack.config());
-    let code = match sweep_file::read(file, "")?.map(|file| file.settings.code) {
-        Ok(Some(Code::Folder(folder))) => Some(code_folder::look(file, &folder)?.send(&s3, BUCKET, false).await?),
-        Ok(Some(Code::Git { .. } | Code::Packed { .. }) | None) | Err(_) => None,
+    let code = sweep_file::read(file, "")?.ok().and_then(|file| file.settings.code);
+    let code = match code.as_ref().and_then(Code::folder) {
+        Some(folder) => Some(code_folder::look(file, folder)?.send(&s3, BUCKET, false).await?),
+        None => None,
     };
     let dropped = Dropped::put(s3.clone(), BUCKET, file, Given { code, ..Given::default() }).await?;
     out::note(format_args!("submitted {} to the bucket", file.display()));

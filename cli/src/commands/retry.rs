@@ -148,10 +148,10 @@ async fn text(found: &Found, trials: &[Trial], indices: &BTreeSet<u32>, args: &R
         ))
     };
     let mut file = spotsweep_sweep_file::parse(key, fingerprint, &original).map_err(|_| unreadable())?;
-    let preparation = found.plan()?.preparation.as_ref();
+    let plan = found.plan()?;
     // `submit` may have added to the file's own, and has packed a folder.
-    file.settings.env = preparation.map(Preparation::env).unwrap_or_default();
-    if let Some(sha256) = preparation.and_then(Preparation::packed) {
+    file.settings.env = plan.preparation.as_ref().map(Preparation::env).unwrap_or_default();
+    if let Some(sha256) = plan.packed_code() {
         file.settings.code = Code::packed(&sha256);
     }
     parameters::check_given(found.plan()?, trials, indices)?;

@@ -71,10 +71,8 @@ pub(crate) async fn run(args: Submit) -> Result<ExitCode, Failure> {
     let shown = file.warnings;
     sweep_file::warn(&shown);
     let env = variables(&args.env, &|name| std::env::var(name).ok())?;
-    let code = match &file.settings.code {
-        Some(Code::Folder(folder)) => Some(code_folder::look(&args.file, folder)?),
-        Some(Code::Git { .. } | Code::Packed { .. }) | None => None,
-    };
+    let folder = file.settings.code.as_ref().and_then(Code::folder);
+    let code = folder.map(|folder| code_folder::look(&args.file, folder)).transpose()?;
     let target = target::bucket(args.bucket).await?;
     let s3 = spotsweep_aws::path_style_s3(&target.config);
     let dropped = unless_stopped(async {

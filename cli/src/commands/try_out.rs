@@ -31,7 +31,7 @@ use spotsweep_local_stack::stack::{Logs, Ready, Stack, StackOptions};
 use spotsweep_protocol::failure::{Context, FAILED, Failure};
 use spotsweep_protocol::ids::SweepId;
 use spotsweep_records::sweep::upload::Given;
-use spotsweep_sweep_file::{Code, Folder, SweepFile};
+use spotsweep_sweep_file::SweepFile;
 
 use crate::code_folder::below;
 use crate::commands::local::clear_killed;
@@ -153,10 +153,7 @@ async fn start(args: &TryOut, code: &Path) -> Result<Stack, Failure> {
 
 /// The folder of `--code`, of the file's `code`, or of the file.
 fn code_folder(args: &TryOut, file: Option<&SweepFile>) -> Result<PathBuf, Failure> {
-    let named = match file.and_then(|file| file.settings.code.as_ref()) {
-        Some(Code::Folder(Folder { folder, .. })) => folder,
-        Some(Code::Git { .. } | Code::Packed { .. }) | None => ".",
-    };
+    let named = file.and_then(|file| file.settings.code.as_ref()?.folder()).map_or(".", |named| &named.folder);
     let own = args.sweep.as_ref().map(|file| below(file, named));
     let folder = args.code.clone().or(own).unwrap_or_else(|| ".".into());
     folder.canonicalize().context(|| format!("cannot find the code folder {}", folder.display()))

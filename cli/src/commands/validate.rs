@@ -13,7 +13,7 @@ use serde_json::json;
 
 use spotsweep_protocol::failure::{FAILED, Failure};
 use spotsweep_protocol::words::counted;
-use spotsweep_sweep_file::{Code, Rejected};
+use spotsweep_sweep_file::Rejected;
 
 use self::asked::Asked;
 use self::quote::Quote;
@@ -94,7 +94,7 @@ pub(crate) async fn run(args: Validate) -> Result<ExitCode, Failure> {
     } else {
         sweep_file::warn(warnings);
         out::results(|to| writeln!(to, "{}: valid, {}", args.file.display(), counted(trials, "trial")))?;
-        if let Some(Code::Folder(folder)) = read.as_ref().ok().and_then(|file| file.settings.code.as_ref()) {
+        if let Some(folder) = read.as_ref().ok().and_then(|file| file.settings.code.as_ref()?.folder()) {
             code_folder::look(&args.file, folder)?;
         }
         if let Some(quote) = &quote {

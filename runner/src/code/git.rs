@@ -49,12 +49,22 @@ async fn beginning(stream: Option<impl AsyncRead + Unpin>) -> io::Result<Vec<u8>
     Ok(bytes)
 }
 
+/// Variables of the runner that a program gets with another value (`Some`) or not at all (`None`).
+pub(super) type Changed = Vec<(OsString, Option<OsString>)>;
+
+/// Changes the variables of a program.
+pub(super) fn change(command: &mut Command, variables: &Changed) {
+    for (name, value) in variables {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+}
+
 /// The variables that lead a program into one of these `folders`, which earlier attempts may have written: a home, a
 /// library, a folder of programs. `PATH` keeps its other folders; all other such variables are removed.
-pub(super) fn led_elsewhere(
-    variables: impl Iterator<Item = (OsString, OsString)>,
-    folders: &[&Path],
-) -> Vec<(OsString, Option<OsString>)> {
+pub(super) fn led_elsewhere(variables: impl Iterator<Item = (OsString, OsString)>, folders: &[&Path]) -> Changed {
     let names_one = |value: &OsStr| {
         let holds = |folder: &[u8]| value.as_bytes().windows(folder.len()).any(|part| part == folder);
         folders.iter().any(|folder| holds(folder.as_os_str().as_bytes()))

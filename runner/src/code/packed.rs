@@ -1,6 +1,6 @@
 //! A packed folder of code: fetched by the runner, and unpacked by a child that has the rights of the training.
 
-use std::io::{self, Write as _};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -16,8 +16,8 @@ use tokio::process::Command;
 use tokio::task::block_in_place;
 use tokio::time::sleep;
 
-use super::git::{Said, led_elsewhere, run};
-use super::{CodeError, FOLDER, MOST_PIN_BYTES, PIN, Place, put_aside};
+use super::git::{Said, change, led_elsewhere, run};
+use super::{CodeError, FOLDER, Place, make, put_aside, read_pin, write_pin};
 use crate::exit::Failure;
 use crate::launch::Launcher;
 use crate::log::say;
@@ -48,26 +48,15 @@ pub(crate) async fn fetch(
     let failed = |source| CodeError::Folder(folder.clone(), source);
     let archive = place.scratch.join(ARCHIVE);
     download((s3, bucket), sha256, place.scratch).await?;
-    let own = Folder::trusted(place.workspace).and_then(|workspace| workspace.make_folder(OWN.as_ref()));
-    let own = own.map_err(failed)?;
+    let own = place.own().map_err(failed)?;
     let pin = Pin { sha256: sha256.to_owned() };
     if own.status(FOLDER.as_ref()).is_ok() && read_pin(&own).as_ref() != Some(&pin) {
         put_aside(&own).map_err(failed)?;
     }
-    let made = own.make_folder(FOLDER.as_ref());
-    let given = made.and_then(|made| launcher.user().map_or(Ok(()), |user| made.give_to(user.owner())));
-    given.map_err(failed)?;
-    let text = serde_json::to_vec(&pin).map_err(io::Error::from);
-    text.and_then(|text| own.write(PIN.as_ref(), &text)).map_err(failed)?;
+    make(&own, FOLDER, launcher).and_then(|()| write_pin(&own, &pin)).map_err(failed)?;
     unpacked(&archive, sha256, (&folder, place), launcher).await?;
     say(&format!("code: the packed folder {sha256}"));
     Ok(folder)
-}
-
-fn read_pin(own: &Folder) -> Option<Pin> {
-    let mut text = Vec::new();
-    io::Read::read_to_end(&mut io::Read::take(own.open(PIN.as_ref()).ok()?, MOST_PIN_BYTES), &mut text).ok()?;
-    serde_json::from_slice(&text).ok()
 }
 
 /// Downloads the archive into the folder `scratch`. An answer that may differ at the next attempt is an interruption.
@@ -124,12 +113,7 @@ async fn unpacked(
     let runner = std::env::current_exe().map_err(failed)?;
     let words = [path(&runner), UNPACK.to_owned(), path(archive), sha256.to_owned(), path(folder)];
     let mut command = Command::from(launcher.command(&words).map_err(failed)?);
-    for (name, value) in led_elsewhere(std::env::vars_os(), &[place.workspace, place.storage]) {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
+    change(&mut command, &led_elsewhere(std::env::vars_os(), &[place.workspace, place.storage]));
     let Some(Said { status, stderr, .. }) = run(command, LIMIT).await.map_err(failed)? else {
         return Err(CodeError::Unpack(format!("it had no end after {} s", LIMIT.as_secs())));
     };

@@ -152,7 +152,7 @@ impl Display for Finding {
 }
 
 /// Returns a path as the part of a pattern that matches only this path.
-fn pattern(path: &str) -> String {
+pub fn pattern(path: &str) -> String {
     let escaped = |char| {
         if matches!(char, '*' | '?' | '[' | ']' | '{' | '}' | '\\' | ' ') {
             format!("\\{char}")

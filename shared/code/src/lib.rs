@@ -55,7 +55,7 @@ pub use {
     data_sets::{LARGEST_BYTES, MOST_DATA_FILES},
     error::{ListError, PackError},
     item::Item,
-    left_out::{Finding, LeftOut, Reason, Secret},
+    left_out::{Finding, LeftOut, Reason, Secret, pattern},
     list::list,
     listing::Listing,
     pack::{Packed, pack},

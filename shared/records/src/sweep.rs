@@ -304,6 +304,11 @@ impl Plan {
         self.early_stopping.as_ref().zip(self.metric.as_ref())
     }
 
+    /// Returns the SHA-256 of the packed folder that the trials run, if they run one.
+    pub fn packed_code(&self) -> Option<String> {
+        self.preparation.as_ref().and_then(Preparation::packed)
+    }
+
     /// Returns the Batch job of a trial, if its part has been submitted.
     pub fn job_of(&self, index: u32) -> Option<JobId> {
         let part = self.part(index / PART_TRIALS)?;

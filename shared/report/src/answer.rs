@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 
 use crate::cost::{initialization_usd_a_gib, most_kept_usd};
-use spotsweep_protocol::claim::Preparation;
 use spotsweep_protocol::ids::{JobName, Run, SweepId};
 use spotsweep_records::sweep::upload::Upload;
 use spotsweep_records::sweep::{Part, Plan};
@@ -33,7 +32,7 @@ pub fn plan_json(sweep: &SweepId, upload: &Upload, plan: &Plan) -> Value {
     if let Some(image) = &plan.image {
         answer["image"] = json!(image);
     }
-    if let Some(sha256) = plan.preparation.as_ref().and_then(Preparation::packed) {
+    if let Some(sha256) = plan.packed_code() {
         answer["code"] = json!({ "sha256": sha256 });
     }
     answer

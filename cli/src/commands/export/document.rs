@@ -7,7 +7,6 @@ use spotsweep_report::diagnosis::reason;
 
 use super::{Each, Records};
 use crate::{show, timeline};
-use spotsweep_protocol::claim::Preparation;
 use spotsweep_protocol::failure::Failure;
 
 /// The whole sweep, with its trials ordered by index.
@@ -36,7 +35,7 @@ pub(super) fn of(records: &Records<'_>) -> Result<Value, Failure> {
         "queue": records.plan.queue,
         "job_definition": records.plan.definition,
         "image": records.plan.image,
-        "code": records.plan.preparation.as_ref().and_then(Preparation::packed).map(|sha256| json!({ "sha256": sha256 })),
+        "code": records.plan.packed_code().map(|sha256| json!({ "sha256": sha256 })),
         "ranking": records.by.as_ref().map(|by| json!({
             "metric": by.name,
             "goal": if by.maximize { "maximize" } else { "minimize" },

@@ -13,7 +13,6 @@ use crate::command::Command;
 use crate::input::Followup;
 use crate::outcome::Dropped;
 use crate::store::{Versioned, View};
-use spotsweep_protocol::claim::Preparation;
 use spotsweep_protocol::ids::Run;
 use spotsweep_protocol::secret::Secret;
 use spotsweep_protocol::stop::StopReason;
@@ -141,7 +140,7 @@ pub(super) fn image_registered(view: &View, prepared: &Prepared, definition: &Re
 
 pub(super) fn code_missing(view: &View, prepared: &Prepared) -> Decision {
     reading(view, |sweep| {
-        let sha256 = prepared.plan.preparation.as_ref().and_then(Preparation::packed).unwrap_or_default();
+        let sha256 = prepared.plan.packed_code().unwrap_or_default();
         let message = format!("the bucket has no folder of code with the SHA-256 {sha256}");
         let help = "send the folder again: `spotsweep submit` with `code: .`, or `spotsweep code push`";
         nowhere(sweep, prepared, vec![prepared.file.problem_at("code", message, help)])

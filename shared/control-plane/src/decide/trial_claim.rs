@@ -18,7 +18,7 @@ use gate::Passage;
 pub(super) use gate::check;
 use grant::find_line;
 pub(super) use grant::{assigned, granted, issued, starts_from};
-use spotsweep_protocol::claim::{Found, Machine, NoticeKind, Preparation, Reply, Seal};
+use spotsweep_protocol::claim::{Found, Machine, NoticeKind, Reply, Seal};
 use spotsweep_protocol::metric::Metric;
 use spotsweep_protocol::rungs::Reached;
 use spotsweep_protocol::stop::StopReason;
@@ -180,7 +180,7 @@ impl Asker<'_> {
     fn requests_credentials(self) -> Decision {
         let (request, role) = (self.request.clone(), self.context.settings.trial_role.clone());
         let restores = self.trial.restores;
-        let code = self.plan.preparation.as_ref().and_then(Preparation::packed);
+        let code = self.plan.packed_code();
         Decision::advance(format!("attempt {} reads and writes for an hour", request.attempt))
             .then(Command::IssueCredentials { request, restores, code, role })
     }

@@ -6,7 +6,7 @@ use super::{Executed, Service, Taken};
 use crate::calls::{Body as _, CallError, Draw, GetObject, NO_SUCH_KEY, Place, S3};
 use crate::command::Command;
 use crate::outcome::{Dropped, Outcome};
-use spotsweep_protocol::claim::{Preparation, packed_key};
+use spotsweep_protocol::claim::packed_key;
 use spotsweep_protocol::ids::SweepId;
 use spotsweep_records::sweep::continuation::{Continuation, Listed};
 use spotsweep_records::sweep::upload::{Given, Upload};
@@ -63,7 +63,7 @@ impl<C: S3, D: Draw> Uploads<C, D> {
     /// Writes the trials as a stream, so that memory does not grow with their number.
     async fn store_trials(&self, sweep: SweepId, bucket: String, prepared: Prepared) -> Executed {
         let s3 = &self.s3;
-        if let Some(sha256) = prepared.plan.preparation.as_ref().and_then(Preparation::packed)
+        if let Some(sha256) = prepared.plan.packed_code()
             && !has_code(s3, &bucket, &sha256).await?
         {
             return Ok(vec![Outcome::CodeMissing { sweep, prepared }]);

@@ -43,6 +43,14 @@ impl Code {
         is_hash.then(|| Self::Packed { sha256: sha256.to_owned() })
     }
 
+    /// Returns the folder that is not packed yet, if it is one.
+    pub fn folder(&self) -> Option<&Folder> {
+        match self {
+            Self::Folder(folder) => Some(folder),
+            Self::Git { .. } | Self::Packed { .. } => None,
+        }
+    }
+
     /// Returns the code that trials can fetch; `None` for a folder that is not packed yet.
     pub fn fetched(&self) -> Option<claim::Code> {
         match self {
