@@ -8,6 +8,7 @@ mod expression;
 pub mod failure;
 pub mod functions;
 pub mod ids;
+pub mod mask;
 pub mod metric;
 pub mod number;
 pub mod patterns;
