@@ -6,6 +6,7 @@ mod groups;
 mod kept;
 mod left_over;
 mod logs;
+mod parts;
 mod rollback;
 mod together;
 mod unjudged;
@@ -17,7 +18,6 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use spotsweep_protocol::claim::{Found, Seal};
-
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 

@@ -52,10 +52,13 @@ pub(super) enum Evidence {
     Bursts,
     /// Each checkpoint was written at once, before the next one.
     Order,
+    /// The same, and the newest checkpoint counts, too: the order alone does not rule it out.
+    Possible,
 }
 
 /// The ways to divide `files` into checkpoints that their times confirm. If a file has several, only the one with the
-/// most checkpoints counts. If times show only the order, the one with the fewest counts.
+/// most checkpoints counts. If times show only the order, the one with the fewest counts, and none that divides what
+/// may also be one checkpoint: a save that was abandoned after its first part looks like a part of the next one.
 pub(super) fn confirmed<'a>(files: &[Written<'a>], evidence: Evidence) -> Vec<(Way, Values<'a>)> {
     let mut ways = BTreeMap::<Way, Values<'a>>::new();
     for file in files {
@@ -63,7 +66,11 @@ pub(super) fn confirmed<'a>(files: &[Written<'a>], evidence: Evidence) -> Vec<(W
             ways.entry(way).or_default().entry(value).or_default().push(*file);
         }
     }
-    let mut confirmed: Vec<_> = ways.into_iter().filter(|(_, values)| is_confirmed(values, evidence)).collect();
+    let is_possible = |values: &&Values| evidence == Evidence::Order && is_confirmed(values, Evidence::Possible);
+    let possible: Vec<Values> = ways.values().filter(is_possible).cloned().collect();
+    let is_sole = |values: &Values| !possible.iter().any(|other| joins(other, values));
+    let counts = |values: &Values| is_confirmed(values, evidence) && is_sole(values);
+    let mut confirmed: Vec<_> = ways.into_iter().filter(|(_, values)| counts(values)).collect();
     confirmed.sort_by_key(|(_, values)| values.len());
     if evidence == Evidence::Bursts {
         confirmed.sort_by_key(|(_, values)| std::cmp::Reverse(values.len()));
@@ -78,6 +85,15 @@ pub(super) fn confirmed<'a>(files: &[Written<'a>], evidence: Evidence) -> Vec<(W
         is_free
     });
     confirmed
+}
+
+/// Whether a checkpoint of `other` has files of several checkpoints of `values`.
+fn joins(other: &Values, values: &Values) -> bool {
+    let of: BTreeMap<&str, usize> =
+        values.values().zip(0..).flat_map(|(files, of)| files.iter().map(move |file| (file.path, of))).collect();
+    let several =
+        |files: &Vec<Written>| files.iter().filter_map(|file| of.get(file.path)).collect::<BTreeSet<_>>().len() > 1;
+    other.values().any(several)
 }
 
 /// Whether a file may have been written right after the one before.
@@ -144,10 +160,11 @@ fn is_confirmed<'a>(values: &Values<'a>, evidence: Evidence) -> bool {
     let is_burst = |burst: &&&Vec<Written>| {
         burst.windows(2).all(|pair| {
             let is_short = (pair[1].at - pair[0].at).saturating_mul(TIMES_LONGER) <= usual;
-            is_next(&pair[0], &pair[1]) && (is_short || evidence == Evidence::Order)
+            is_next(&pair[0], &pair[1]) && (is_short || evidence != Evidence::Bursts)
         })
     };
-    let several: Vec<_> = bursts[..bursts.len() - 1].iter().filter(|burst| burst.len() > 1).collect();
+    let count = if evidence == Evidence::Possible { bursts.len() } else { bursts.len() - 1 };
+    let several: Vec<_> = bursts[..count].iter().filter(|burst| burst.len() > 1).collect();
     several.iter().filter(is_burst).count() * 2 > several.len() && !has_series(values)
 }
 
