@@ -1,10 +1,11 @@
 //! Checkpoints in quarantine: the training does not find them, but a person does.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
 use crate::database::with_beside;
-use crate::disk::Disk;
+use crate::disk::{Disk, Stamp};
 use crate::groups::Group;
 use crate::logs::is_log;
 use crate::record::Record;
@@ -14,6 +15,24 @@ pub(crate) const TORN: &str = "torn";
 
 /// The ending of the name of a folder there that has the files that a restored file replaced.
 pub(crate) const REPLACED: &str = "-replaced";
+
+/// The same for a folder that has what a rollback has moved.
+pub(crate) const ROLLBACK: &str = "-rollback";
+
+/// The files that were quarantined as incomplete, by path below `checkpoints/`. If there are several versions of one,
+/// the newest counts. What a rollback has moved may be complete.
+pub(crate) fn incomplete(disk: &dyn Disk, own: &Path) -> io::Result<BTreeMap<String, Stamp>> {
+    let is_other = |folder: &str| folder.contains(ROLLBACK) || folder.contains(REPLACED);
+    let files = disk.files(&own.join(TORN))?.into_iter();
+    let mut found: Vec<(String, Stamp)> = files
+        .filter_map(|(path, stamp)| {
+            let (folder, path) = path.split_once('/')?;
+            (!is_other(folder)).then(|| (path.to_owned(), stamp))
+        })
+        .collect();
+    found.sort_by_key(|(_, stamp)| stamp.modified_ns);
+    Ok(found.into_iter().collect())
+}
 
 /// The name of an empty folder in quarantine: `name`, or one that begins with it. A retry counts its attempts from 1,
 /// in a workspace that has the folders of an earlier trial.

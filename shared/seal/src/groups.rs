@@ -26,14 +26,17 @@ pub(crate) struct Group {
     pub(crate) is_folder: bool,
     /// The paths of its files.
     pub(crate) members: BTreeSet<String>,
-    /// The numbers that distinguish it from others of its kind.
-    pub(crate) numbers: Vec<u64>,
 }
 
 impl Group {
     /// Its folder, or its files if it is no folder.
     pub(crate) fn places(&self) -> Vec<&str> {
         if self.is_folder { vec![&self.name] } else { self.members.iter().map(String::as_str).collect() }
+    }
+
+    /// All numbers of its name.
+    pub(crate) fn numbers(&self) -> Vec<u64> {
+        values(&self.name)
     }
 
     /// Whether it is one file.
@@ -123,19 +126,15 @@ impl Groups {
             let place = found.all.len();
             found.by_path.extend(members.iter().map(|path| (path.clone(), place)));
             let mut name = together(&labels);
-            let (is_folder, numbers) = match common {
-                Common::Folder(folder) => {
-                    found.by_folder.insert(folder.clone(), place);
-                    name = folder;
-                    (true, values(&name))
-                }
-                Common::Numbers(_, _, numbers) => (false, numbers),
-                Common::Written(_, path) | Common::File(path) => (false, values(&path)),
-            };
+            let is_folder = matches!(common, Common::Folder(_));
+            if let Common::Folder(folder) = common {
+                found.by_folder.insert(folder.clone(), place);
+                name = folder;
+            }
             if let Some(first) = members.first().filter(|_| !names.insert(name.clone())) {
                 name.clone_from(first);
             }
-            found.all.push(Group { name, is_folder, members, numbers });
+            found.all.push(Group { name, is_folder, members });
         }
         found
     }
@@ -294,7 +293,7 @@ fn prefix(path: &str, depth: usize) -> &str {
 
 /// The numbers of a name.
 fn values(name: &str) -> Vec<u64> {
-    integers(file_name(name)).map(|number| number.parse().unwrap_or(u64::MAX)).collect()
+    integers(name).map(|number| number.parse().unwrap_or(u64::MAX)).collect()
 }
 
 /// The paths up to some depth as one, with `*` in place of each number that differs.

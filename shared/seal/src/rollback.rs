@@ -2,6 +2,7 @@
 //! says. The seal then quarantines the newest checkpoint, and the next attempt starts from the one before. If that
 //! attempt ends in the same way, the checkpoint was not the cause and is put back.
 
+mod halves;
 mod undo;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,6 +21,7 @@ use crate::logs::{Change, is_log, may_be_log};
 use crate::names::{file_name, is_log_name, is_numbered};
 use crate::pointers::{Pointers, names_of_latest};
 use crate::record::Sealed;
+use crate::rollback::halves::is_half;
 use crate::sealer::Sealer;
 use crate::shape::shape;
 use crate::together::{Partner, counters_beside, note};
@@ -37,6 +39,8 @@ struct Scene<'a> {
     groups: &'a Groups,
     /// Newest first, with the members that are present.
     checkpoints: &'a [(&'a Group, BTreeSet<&'a str>)],
+    /// Files that may be what is left of a checkpoint.
+    halves: &'a BTreeSet<String>,
 }
 
 impl Sealer {
@@ -79,7 +83,9 @@ impl Sealer {
         let is_complete =
             |place: &usize| extents[*place] != Extent::Fewer && self.is_sealed(&files, &checkpoints[*place]);
         let is_whole = |place: usize| extents[place] == Extent::All && self.is_whole(disk, &checkpoints[place]);
-        let is_proven = place.is_some_and(|place| is_complete(&place) || is_whole(place));
+        let halves = self.halves(disk, &files)?;
+        let is_half = |place: usize| is_half(checkpoints[place].0, &checkpoints[place].1, &halves);
+        let is_proven = place.is_some_and(|place| !is_half(place) && (is_complete(&place) || is_whole(place)));
         if self.has_not_helped(end, place.is_none(), is_proven) {
             self.take_back(disk, end, place.is_none())?;
             return Ok(None);
@@ -99,8 +105,9 @@ impl Sealer {
         let is_alias = |other: usize| checkpoints[other].1.iter().any(|path| inodes.contains(&files[*path].inode));
         let others = || (0..checkpoints.len()).filter(|other| *other != place && !is_alias(*other));
         let is_older = |other: &usize| place > 0 || modified(&checkpoints[*other].1) < Some(modified_ns);
-        let sealed = || others().find(|other| self.is_sealed(&files, &checkpoints[*other]));
-        let before = others().find(|other| count >= TO_COMPLETE && is_complete(other));
+        let sealed = || others().find(|other| !is_half(*other) && self.is_sealed(&files, &checkpoints[*other]));
+        let is_safe = |other: &usize| is_complete(other) && !(is_last && is_half(*other));
+        let before = others().find(|other| count >= TO_COMPLETE && is_safe(other));
         let before = before.or_else(|| if is_last { sealed() } else { others().find(is_older) });
         let before = before.map(|place| &checkpoints[place]);
         let before = before.map(|(group, members)| (&*group.name, modified(members).unwrap_or(i64::MIN)));
@@ -115,7 +122,7 @@ impl Sealer {
             is_proven,
             ..self.nothing_moved(disk)?
         };
-        let scene = Scene { disk, files: &files, groups: &groups, checkpoints: &checkpoints };
+        let scene = Scene { disk, files: &files, groups: &groups, checkpoints: &checkpoints, halves: &halves };
         let went_back = self.replace_or_go_back(&scene, newest, before, is_last, &mut failed);
         // A retry would lose a file that is quarantined and not recorded.
         let to = went_back.or_else(|error| self.put_back(disk, &failed).and(Err(error)))?;
@@ -191,8 +198,8 @@ impl Sealer {
             return Ok(Some(numbered(files, checkpoints, place)));
         }
         let Some(newest) = checkpoints.first() else { return Ok(None) };
-        let (name, numbers) = (&newest.0.name, &newest.0.numbers);
-        let is_later = |group: &Group| shape(&group.name) == shape(name) && group.numbers > *numbers;
+        let is_later =
+            |group: &Group| shape(&group.name) == shape(&newest.0.name) && group.numbers() > newest.0.numbers();
         let is_other = |other: &(&Group, BTreeSet<&str>)| is_later(other.0) && !is_sealed(other);
         let other = || checkpoints.iter().position(is_other);
         let place = if is_sealed(newest) { other().unwrap_or(0) } else { 0 };
@@ -280,12 +287,15 @@ impl Sealer {
         before: Option<(&str, i64)>,
         failed: &mut Failed,
     ) -> io::Result<()> {
-        let Scene { disk, files, checkpoints, .. } = *scene;
+        let Scene { disk, files, checkpoints, halves, .. } = *scene;
         let is_newer = |modified_ns: i64| before.is_none_or(|(_, modified)| modified_ns > modified);
         for (group, members) in checkpoints.iter().filter(|(group, _)| group.name != newest.name) {
             if members.iter().any(|path| is_newer(files[*path].modified_ns))
                 && before.map(|(name, _)| name) != Some(&group.name)
             {
+                // The next attempt would put a kept half back, because it is newer than the checkpoint before.
+                let half = group.members.iter().filter(|_| is_half(group, members, halves));
+                half.for_each(|path| self.drop_kept(disk, path));
                 self.move_group_aside(disk, failed, group)?;
             }
         }
@@ -321,7 +331,7 @@ impl Sealer {
 
     /// Quarantines the texts that count what was quarantined and is rewritten in place.
     fn put_counters_aside(&mut self, scene: &Scene<'_>, failed: &mut Failed) -> io::Result<()> {
-        let Scene { disk, files, groups, checkpoints } = *scene;
+        let Scene { disk, files, groups, checkpoints, .. } = *scene;
         let members = checkpoints.iter().flat_map(|(_, members)| members);
         let aside = self.aside(failed);
         let is_lost = |path: &&str| {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 
-use crate::aside::{REPLACED, TORN, places, put_aside, unused};
+use crate::aside::{REPLACED, ROLLBACK, TORN, places, put_aside, unused};
 use crate::database::with_beside;
 use crate::disk::{Disk, Stamp};
 use crate::failed::{BadEnd, Failed, Replaced};
@@ -16,7 +16,7 @@ use crate::sealer::Sealer;
 impl Sealer {
     /// A rollback that has moved nothing yet. It gets a new folder, because a retry counts its attempts from 1.
     pub(crate) fn nothing_moved(&self, disk: &dyn Disk) -> io::Result<Failed> {
-        let folder = unused(disk, &self.own, &format!("{}-rollback", self.record.attempt))?;
+        let folder = unused(disk, &self.own, &format!("{}{ROLLBACK}", self.record.attempt))?;
         Ok(Failed { folder, ..Failed::default() })
     }
 

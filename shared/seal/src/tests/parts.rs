@@ -11,6 +11,39 @@ const LAYOUTS: [Layout; 3] = [
     |step, part| format!("rank-{part}/epoch-{step}.zip"),
 ];
 
+/// The files of a checkpoint, of which some may be missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Older {
+    /// It has all its parts, and is sealed.
+    Whole,
+    /// It has only its last part.
+    Half,
+    /// There is none.
+    None,
+}
+
+impl Bench {
+    /// Starts attempts that load the newest of `steps` with all its parts, and that fail with the same error where they
+    /// do not find one of them. Returns the step from which one starts, or 0 for the beginning. `None` if the trial
+    /// fails.
+    fn start_from(&mut self, layout: Layout, steps: [u32; 2], parts: usize) -> Option<u32> {
+        for _attempt in 0..8 {
+            let (mut sealer, _) = self.resume();
+            sealer.begin(&self.disk()).unwrap();
+            let is_there = |step: u32, part: usize| self.at(&layout(step, part)).exists();
+            let newest = steps.into_iter().rev().find(|step| (0..parts).any(|part| is_there(*step, part)));
+            let Some(newest) = newest else { return Some(0) };
+            if (0..parts).all(|part| is_there(newest, part)) {
+                return Some(newest);
+            }
+            let rollback = sealer.roll_back(&self.disk(), &failure("a part is missing")).unwrap();
+            sealer.finish(&self.disk(), &at_rest(), &IN_TIME).unwrap();
+            rollback?;
+        }
+        unreachable!("at most four rollbacks")
+    }
+}
+
 /// The training begins a save and abandons it for another one, as at a stop signal, and removes what it has abandoned.
 #[test]
 fn a_checkpoint_after_an_abandoned_save_is_kept_with_all_its_parts() {
@@ -27,5 +60,71 @@ fn a_checkpoint_after_an_abandoned_save_is_kept_with_all_its_parts() {
         let (sealer, _) = bench.resume();
         let is_kept = |path: &&String| sealer.record.kept.contains_key(*path);
         assert_eq!(whole.iter().filter(is_kept).count(), 2, "{whole:?} of {:?}", sealer.record.kept.keys());
+    }
+}
+
+/// One part is put aside, and the others stay: each of them may be a checkpoint of its own.
+#[test]
+fn a_training_gets_past_the_parts_of_an_incomplete_checkpoint() {
+    let steps = [20, 30];
+    for (older, most, from) in [(Older::Whole, 6, 20), (Older::Half, 4, 0), (Older::None, 6, 0)] {
+        for (layout, parts) in LAYOUTS.into_iter().flat_map(|layout| [2, 3, most].map(|parts| (layout, parts))) {
+            for (torn, is_sealed) in (0..parts).flat_map(|torn| [(torn, true), (torn, false)]) {
+                let what = format!("{older:?}, {}, torn {torn} of {parts}, sealed: {is_sealed}", layout(30, torn));
+                let mut bench = Bench::new(false);
+                let (mut sealer, _) = bench.resume();
+                sealer.begin(&bench.disk()).unwrap();
+                let is_there = |part: &usize| older == Older::Whole || (older == Older::Half && *part == parts - 1);
+                for part in (0..parts).filter(is_there) {
+                    bench.write(&layout(20, part), &zip_of(&[20, part as u8]));
+                }
+                if older == Older::Whole {
+                    sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap();
+                }
+                bench.clock += 2;
+                for part in 0..parts {
+                    bench.write(&layout(30, part), &zip_of(&[30, part as u8]));
+                }
+                let open = bench.at(&layout(30, torn));
+                if is_sealed {
+                    sealer.seal_resting(&bench.disk(), QUIET, NOW, &|| [open.clone()].into()).unwrap();
+                }
+                fs::write(&open, b"PK\x03\x04 cut off").unwrap();
+                bench.touch(&layout(30, torn));
+                assert_eq!(bench.start_from(layout, steps, parts), Some(from), "{what}");
+            }
+        }
+    }
+}
+
+/// Each epoch takes a second, so the times of the files do not show that each is a checkpoint of its own.
+#[test]
+fn a_fast_training_loses_only_its_incomplete_epochs() {
+    let name = |epoch: u32| format!("run-1/epoch-{epoch}.zip");
+    for cut in [1, 2, 3] {
+        let mut bench = Bench::new(true);
+        let (mut sealer, _) = bench.resume();
+        sealer.begin(&bench.disk()).unwrap();
+        for epoch in 1..=6 {
+            let content = match epoch {
+                6 => b"PK\x03\x04 cut off".to_vec(),
+                // The format does not show that these are incomplete.
+                _ if epoch > 6 - cut => vec![0xff; 30],
+                _ => zip_of(&[epoch as u8]),
+            };
+            bench.write(&name(epoch), &content);
+            if epoch == 3 {
+                sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap();
+            }
+        }
+        for epoch in (7 - cut..6).rev() {
+            let (mut sealer, _) = bench.resume();
+            sealer.begin(&bench.disk()).unwrap();
+            let rollback = sealer.roll_back(&bench.disk(), &failure("it cannot be loaded")).unwrap().unwrap();
+            sealer.finish(&bench.disk(), &at_rest(), &IN_TIME).unwrap();
+            assert_eq!((rollback.checkpoint, rollback.to), (name(epoch), Some(name(epoch - 1))), "{cut}");
+        }
+        assert_eq!(bench.resume().1.newest, Some(name(6 - cut)), "{cut}");
+        assert_eq!((1..=6 - cut).filter(|epoch| !bench.at(&name(*epoch)).exists()).count(), 0, "{cut}");
     }
 }
