@@ -27,6 +27,7 @@ pub(crate) mod pull;
 pub(crate) mod redrive;
 pub(crate) mod report;
 pub(crate) mod retry;
+mod secret;
 mod status;
 mod submit;
 mod suggest;
@@ -65,6 +66,7 @@ use pull::Pull;
 use redrive::Redrive;
 use report::Report;
 use retry::Retry;
+use secret::Secret;
 use status::Status;
 use submit::Submit;
 use suggest::Suggest;
@@ -135,6 +137,9 @@ pub(crate) enum Command {
     /// Send folders of code, list and delete them
     #[command(subcommand)]
     Code(Code),
+    /// Store secrets for sweeps, list and delete them
+    #[command(subcommand)]
+    Secret(Secret),
     /// List the sweeps
     Ls(Ls),
     /// Show how one sweep's trials are doing
@@ -190,6 +195,7 @@ pub(crate) async fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Destroy(args) => destroy::run(args).await,
         Command::Submit(args) => submit::run(args).await,
         Command::Code(args) => code::run(args).await,
+        Command::Secret(args) => secret::run(args).await,
         Command::Ls(args) => ls::run(args).await,
         Command::Status(args) => status::run(args).await,
         Command::Watch(args) => watch::run(args).await,
@@ -239,9 +245,12 @@ mod tests {
             "local serve",
             "submit a.yaml --bucket b --env A=1 --env B --yes",
             "code push",
-            "code push train --yes --name b",
+            "code push train --yes --bucket b",
             "code ls",
             "code rm 0a --yes",
+            "secret set KEY --bucket b",
+            "secret ls",
+            "secret rm KEY --yes",
             "ls --json --table t",
             "status digits-0123456789ab --json",
             "watch digits-0123456789ab --once --json --table t",

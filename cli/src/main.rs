@@ -11,6 +11,7 @@ mod out;
 mod progress;
 mod queue;
 mod save;
+mod secrets;
 mod show;
 mod signals;
 mod sweep_file;

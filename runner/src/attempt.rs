@@ -207,7 +207,9 @@ impl<'a> Attempt<'a> {
     /// Keeps the failure with which the attempt ends.
     pub(crate) fn fails(&mut self, failure: Failure) -> Event {
         let event = match &failure {
-            Failure::Setup { .. } => Event::SetupFailed { code: failure.code() },
+            Failure::Setup { .. } | Failure::Code(_) | Failure::Secrets(_) => {
+                Event::SetupFailed { code: failure.code() }
+            }
             failure => Event::Failed { is_left: matches!(failure, Failure::Interrupted(_)) },
         };
         self.failure = Some(failure);
@@ -217,7 +219,7 @@ impl<'a> Attempt<'a> {
     fn exit(self, exit: Exit) -> Result<u8, Failure> {
         let kept = || Failure::Interrupted("the attempt ends for no reason that is known".to_owned());
         match exit {
-            Exit::Code(code) => match self.not_uploaded {
+            Exit::Code(code) => match self.not_uploaded.or(self.failure) {
                 Some(failure) if failure.code() == code => Err(failure),
                 Some(failure) => {
                     say(&chain(&failure));

@@ -14,7 +14,7 @@ use aws_config::provider_config::ProviderConfig;
 use aws_config::{BehaviorVersion, SdkConfig};
 use aws_sdk_lambda::config::retry::RetryConfig;
 use aws_sdk_lambda::config::timeout::TimeoutConfig;
-use aws_sdk_lambda::config::{IdentityCache, Region};
+use aws_sdk_lambda::config::{IdentityCache, Region, SharedCredentialsProvider};
 use aws_smithy_http_client::Connector;
 use aws_smithy_http_client::tls::{self, TlsContext, TrustStore, rustls_provider::CryptoMode};
 
@@ -29,6 +29,10 @@ const IMDS_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Enough for uploads to continue after a minute of S3 errors.
 const S3_ATTEMPTS: u32 = 5;
+
+/// All trials of a sweep may start at once, and Parameter Store takes 40 requests in a second
+/// (<https://docs.aws.amazon.com/general/latest/gr/ssm.html>).
+const SSM_ATTEMPTS: u32 = 10;
 
 const TLS: tls::Provider = tls::Provider::Rustls(CryptoMode::Ring);
 
@@ -59,19 +63,30 @@ impl Clients {
         self.shared.region().map(AsRef::as_ref)
     }
 
-    /// A client for the attempt that has claimed its trial. It reaches only what belongs to the trial.
-    pub(crate) async fn s3(&self, claims: &Arc<Claims>) -> Result<aws_sdk_s3::Client, Failure> {
-        // Emulators of S3 have no host name per bucket.
-        let is_named = |name: &&str| std::env::var_os(name).is_some();
-        let own_endpoint = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"].iter().any(is_named);
-        let config = aws_sdk_s3::config::Builder::from(&self.shared)
-            .credentials_provider(Issued::borrow(claims).await?)
-            .identity_cache(IdentityCache::lazy().load_timeout(claims.longest_wait()).build())
-            .force_path_style(own_endpoint)
-            .retry_config(RetryConfig::standard().with_max_attempts(S3_ATTEMPTS))
-            .build();
-        Ok(aws_sdk_s3::Client::from_conf(config))
+    /// The configuration of an attempt that has claimed its trial. Its clients reach only what belongs to the trial.
+    pub(crate) async fn of_trial(&self, claims: &Arc<Claims>) -> Result<SdkConfig, Failure> {
+        let cache = IdentityCache::lazy().load_timeout(claims.longest_wait()).build();
+        let credentials = SharedCredentialsProvider::new(Issued::borrow(claims).await?);
+        Ok(self.shared.to_builder().credentials_provider(credentials).identity_cache(cache).build())
     }
+}
+
+/// A client for the bucket.
+pub(crate) fn s3(trial: &SdkConfig) -> aws_sdk_s3::Client {
+    // Emulators of S3 have no host name per bucket.
+    let is_named = |name: &&str| std::env::var_os(name).is_some();
+    let own_endpoint = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"].iter().any(is_named);
+    let config = aws_sdk_s3::config::Builder::from(trial)
+        .force_path_style(own_endpoint)
+        .retry_config(RetryConfig::standard().with_max_attempts(S3_ATTEMPTS))
+        .build();
+    aws_sdk_s3::Client::from_conf(config)
+}
+
+/// A client for Parameter Store.
+pub(crate) fn ssm(trial: &SdkConfig) -> aws_sdk_ssm::Client {
+    let retries = RetryConfig::standard().with_max_attempts(SSM_ATTEMPTS);
+    aws_sdk_ssm::Client::from_conf(aws_sdk_ssm::config::Builder::from(trial).retry_config(retries).build())
 }
 
 /// An HTTP connector for servers that are not AWS's.

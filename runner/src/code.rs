@@ -5,6 +5,7 @@
 //! has its own repository, which only this attempt writes. So hooks, filters and programs that a training has put into
 //! its repository's settings do not run.
 
+mod credentials;
 mod git;
 pub(crate) mod packed;
 
@@ -24,10 +25,11 @@ use spotsweep_seal::OWN;
 use tokio::process::Command;
 use tokio::time::{Instant, sleep};
 
+use self::credentials::Credentials;
 use self::git::{Changed, Said, change, led_elsewhere, run};
 use crate::exit::Failure;
 use crate::launch::Launcher;
-use crate::log::say;
+use crate::log::{mask, say};
 use crate::workspace::free_name;
 
 const FOLDER: &str = "code";
@@ -98,6 +100,7 @@ struct Checkout<'a> {
     grant: &'a Git,
     launcher: &'a Launcher,
     changed: &'a Changed,
+    credentials: &'a Credentials,
     folder: PathBuf,
     repository: PathBuf,
     /// The folder of the objects, if it is not in the repository.
@@ -126,7 +129,12 @@ impl Place<'_> {
 
 /// Puts the code into the runner's own folder on the workspace, and returns its folder. A reference that moves is
 /// resolved once, so that all later attempts run the commit of the first one.
-pub(crate) async fn fetch(grant: &Git, place: &Place<'_>, launcher: &Launcher) -> Result<PathBuf, CodeError> {
+/// `secret` opens a private repository.
+pub(crate) async fn fetch(
+    (grant, secret): (&Git, Option<&str>),
+    place: &Place<'_>,
+    launcher: &Launcher,
+) -> Result<PathBuf, CodeError> {
     let names = [Some(&grant.git), grant.reference.as_ref()];
     if let Some(name) = names.into_iter().flatten().find(|name| name.starts_with('-')) {
         return Err(CodeError::Dash(shown(name)));
@@ -139,7 +147,9 @@ pub(crate) async fn fetch(grant: &Git, place: &Place<'_>, launcher: &Launcher) -
     let changed = led_elsewhere(std::env::vars_os(), &[place.workspace, place.storage]);
     let repository = folder.join(REPOSITORY);
     let until = Instant::now() + LIMIT;
-    let new = Checkout { grant, launcher, changed: &changed, folder, repository, objects: None, until };
+    let credentials = secret.map(|secret| Credentials::new(&grant.git, secret, &place.temporary, launcher));
+    let credentials = &credentials.transpose().map_err(failed)?.unwrap_or_default();
+    let new = Checkout { grant, launcher, changed: &changed, credentials, folder, repository, objects: None, until };
     if own.status(FOLDER.as_ref()).is_ok() {
         if let Some(Pin { commit, .. }) = &pinned {
             let temporary = Folder::trusted(&place.temporary);
@@ -255,7 +265,8 @@ impl Checkout<'_> {
 
     /// Runs git in the folder and returns its output.
     async fn git(&self, action: &'static str, arguments: &[&str]) -> Result<String, CodeError> {
-        let settings = SETTINGS.iter().flat_map(|setting| ["-c", *setting]);
+        let own = self.credentials.settings.iter().map(String::as_str);
+        let settings = SETTINGS.into_iter().chain(own).flat_map(|setting| ["-c", setting]);
         let words = ["git"].into_iter().chain(settings).chain(arguments.iter().copied());
         let words: Vec<_> = words.map(str::to_owned).collect();
         let failed = |source| CodeError::Folder(self.folder.clone(), source);
@@ -263,6 +274,7 @@ impl Checkout<'_> {
         change(&mut command, self.changed);
         command.current_dir(&self.folder).env("GIT_DIR", &self.repository).env("GIT_WORK_TREE", &self.folder);
         command.envs(self.objects.as_ref().map(|objects| ("GIT_OBJECT_DIRECTORY", objects)));
+        command.envs(self.credentials.variables.iter().cloned());
         // Git must fail instead of asking for a password.
         command.env("GIT_TERMINAL_PROMPT", "0");
         let url = || shown(&self.grant.git);
@@ -278,6 +290,6 @@ impl Checkout<'_> {
         }
         let said: String = String::from_utf8_lossy(&stderr).trim().chars().take(SHOWN_CHARS).collect();
         let text = if said.is_empty() { format!("no such branch, tag or commit ({arguments:?})") } else { said };
-        Err(CodeError::Git { action, url: url(), text: Secrets::of(&self.grant.git).hide(&text) })
+        Err(CodeError::Git { action, url: url(), text: Secrets::of(&self.grant.git).hide(&mask().hide(&text)) })
     }
 }

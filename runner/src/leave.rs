@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep};
 use crate::attempt::Attempt;
 use crate::claim::{CallError, End, Handover, Latest};
 use crate::descendants;
-use crate::log::say;
+use crate::log::{mask, say};
 use crate::reports;
 use crate::trained::Trained;
 use crate::upload::UploadError;
@@ -97,6 +97,7 @@ impl Attempt<'_> {
         let stopped = stop.and_then(Stop::reason).map(|reason| reason.to_string());
         let error = stopped.or_else(|| (own != 0).then(|| trained.recorded.error()).flatten());
         let error = error.or_else(|| self.not_uploaded.as_ref().map(|failure| chain(failure)));
+        let error = error.map(|error| mask().hide(&error));
         if after.is_zero() {
             say(&runner_log::ended(own, trained.seconds, outputs.files, outputs.bytes));
         }
@@ -111,7 +112,7 @@ impl Attempt<'_> {
 
     /// Reports the end of a trial that could not be prepared.
     async fn end_untrained(&mut self, code: u8) -> Event {
-        let error = self.failure.as_ref().map(|failure| chain(failure));
+        let error = self.failure.as_ref().map(|failure| mask().hide(&chain(failure)));
         let end =
             End { exit_code: code.into(), outputs: Outputs::default(), seconds: 0.0, error, stalled_seconds: None };
         let answer = self.claims.end(Latest::default(), end).await;

@@ -38,6 +38,7 @@ mod reports;
 mod restore;
 mod rungs;
 mod sealing;
+mod secrets;
 mod setup;
 mod shared_memory;
 mod signals;

@@ -1,10 +1,11 @@
-//! The command's output. The runner passes it on unchanged, keeps its end, and hands over its lines.
+//! The command's output. The runner hides secrets in it, passes it on, keeps its end, and hands over its lines.
 
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use spotsweep_protocol::mask::Stream;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::exit::Failure;
@@ -128,6 +129,8 @@ fn beginning(line: &[u8]) -> &[u8] {
 pub(crate) struct Pump<W> {
     /// The runner's own stdout or stderr.
     pub(crate) onward: W,
+    /// Hides the secrets in this stream.
+    pub(crate) mask: Stream,
     pub(crate) tail: Arc<Mutex<Tail>>,
     pub(crate) lines: Lines,
     pub(crate) unread: Unread,
@@ -146,11 +149,14 @@ impl<W: AsyncWrite + Unpin> Pump<W> {
                 Ok(0) | Err(_) => break,
                 Ok(count) => {
                     self.output_bytes.fetch_add(count as u64, Ordering::Relaxed);
-                    self.hand_on(splitter.push(&buffer[..count])).await;
+                    let shown = self.mask.push(&buffer[..count]);
+                    self.hand_on(splitter.push(&shown)).await;
                 }
             }
             splitter.tell(&self.unread);
         }
+        let rest = self.mask.finish();
+        self.hand_on(splitter.push(&rest)).await;
         self.hand_on(splitter.finish()).await;
         splitter.tell(&self.unread);
     }

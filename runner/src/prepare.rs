@@ -21,7 +21,7 @@ use tokio::time;
 
 use crate::cache;
 use crate::claim::Claims;
-use crate::clients::{Clients, connector};
+use crate::clients::{self, Clients, connector};
 use crate::code;
 use crate::config::Config;
 use crate::exit::Failure;
@@ -37,6 +37,7 @@ use crate::reports;
 use crate::restore::restore;
 use crate::rungs::Rungs;
 use crate::sealing::now_ns;
+use crate::secrets::Secrets;
 use crate::setup;
 use crate::shared_memory;
 use crate::surroundings::{self, Inherited};
@@ -113,7 +114,11 @@ async fn lay_out(
     // A pattern that cannot be compiled fails the attempt here.
     Definitions::new(&grant.metrics)?;
     let metrics = Wanted { named: grant.metric.clone(), patterns: grant.metrics.clone() };
-    let s3 = clients.s3(claims).await?;
+    let preparation = grant.preparation.as_ref();
+    let trials_own = clients.of_trial(claims).await?;
+    let s3 = clients::s3(&trials_own);
+    let secrets = preparation.map(Preparation::all_secrets).unwrap_or_default();
+    let secrets = Secrets::read(&clients::ssm(&trials_own), &secrets).await?;
     let trial = parameters::fetch(&s3, &grant.parameters, config.index).await?;
     let trial = match grant.suggested.clone() {
         Some(parameters) => TrialLine { parameters, ..trial },
@@ -127,23 +132,18 @@ async fn lay_out(
     let is_mounted = mounted.is_some();
     let folder = mounted.map_or_else(|| point(config), Ok)?;
     let mut place = Workplace::make((&config.root, folder), &trial, is_mounted, user)?;
-    let preparation = grant.preparation.as_ref();
     if let Some(mib) = preparation.and_then(Preparation::shared_memory_mib) {
         shared_memory::mount_of(mib)?;
     }
-    place.code = match preparation.and_then(Preparation::code) {
-        Some(Code::Git(git)) => Some(code::fetch(&git, &place.for_code(), &launcher).await?),
-        Some(Code::Packed { sha256 }) => {
-            let from = (&s3, grant.outputs.bucket.as_str());
-            Some(code::packed::fetch(from, &sha256, &place.for_code(), &launcher).await?)
-        }
-        None => None,
-    };
+    if let Some(code) = preparation.and_then(Preparation::code) {
+        place.code = Some(fetch(code, &secrets, (&s3, &grant.outputs.bucket), &place, &launcher).await?);
+    }
     let rungs = match grant.rungs.clone() {
         Some(plan) => Some(series(plan, &place, newest.flatten().as_deref())?),
         None => None,
     };
-    let env = preparation.map(Preparation::env).unwrap_or_default();
+    let mut env = preparation.map(Preparation::env).unwrap_or_default();
+    env.extend(secrets.variables(preparation.map(Preparation::secrets).unwrap_or_default()));
     let inherited = |name: &str| env.get(name).cloned().or_else(|| std::env::var(name).ok());
     let inherited: Inherited<'_> = &inherited;
     let trial_of = (&trial, &grant.wandb);
@@ -162,6 +162,23 @@ async fn lay_out(
     let uploader = Uploader::new(s3, grant.outputs, place.storage.clone(), filter);
     let stalls = (grant.stalls, Activity::new(config, &gpus, launcher.clone()));
     Ok(Ready { command, variables, launcher, place, uploader, metrics, goes_on_with_run, rungs, stalls, sealer })
+}
+
+/// Puts the training code on the workspace, and returns its folder.
+async fn fetch(
+    code: Code,
+    secrets: &Secrets,
+    from: (&aws_sdk_s3::Client, &str),
+    place: &Workplace,
+    launcher: &Launcher,
+) -> Result<PathBuf, Failure> {
+    Ok(match code {
+        Code::Git(git) => code::fetch((&git, None), &place.for_code(), launcher).await?,
+        Code::Private { private, token } => {
+            code::fetch((&private, secrets.value(&token)), &place.for_code(), launcher).await?
+        }
+        Code::Packed { sha256 } => code::packed::fetch(from, &sha256, &place.for_code(), launcher).await?,
+    })
 }
 
 fn announce(config: &Config, trial: &TrialLine) {

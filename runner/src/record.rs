@@ -20,7 +20,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::claim::Latest;
 use crate::error_line::error_in;
 use crate::exit::Failure;
-use crate::log::say;
+use crate::log::{mask, say};
 use crate::metrics_file::MetricsFile;
 use crate::output::{Pump, Splitter, Tail, own_stream};
 use crate::own_files::MAX_RECORD_BYTES;
@@ -117,7 +117,7 @@ impl Recording {
         let ([out, err, of_file], reading) = read_lines(wanted, user, sender.clone(), &unread, Arc::clone(&given_up));
         let pump = |onward, lines| {
             let (tail, unread, output_bytes) = (Arc::clone(&tail), unread.clone(), Arc::clone(&output_bytes));
-            Pump { onward, tail, lines, unread, output_bytes }
+            Pump { onward, mask: mask().stream(), tail, lines, unread, output_bytes }
         };
         let (out, err) = (pump(own_stream(std::io::stdout())?, out), pump(own_stream(std::io::stderr())?, err));
         let (stop_file, file_stopped) = oneshot::channel();

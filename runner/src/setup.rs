@@ -16,7 +16,7 @@ use crate::descendants;
 use crate::error_line::error_in;
 use crate::exit::Failure;
 use crate::launch::Launcher;
-use crate::log::say;
+use crate::log::{mask, say};
 use crate::output::own_stream;
 use crate::process_group::Group;
 
@@ -86,15 +86,20 @@ async fn one(
     Ok((code_of(status), output))
 }
 
-/// Passes a stream on, and keeps its end.
+/// Passes a stream on without the secrets in it, and keeps its end.
 async fn pass(from: Option<impl AsyncRead + Unpin>, mut onward: impl AsyncWrite + Unpin, tail: &mut Vec<u8>) {
     let Some(mut from) = from else { return };
-    let mut buffer = vec![0; READ_BYTES];
-    while let Ok(count @ 1..) = from.read(&mut buffer).await {
-        tail.extend_from_slice(&buffer[..count]);
+    let (mut buffer, mut mask) = (vec![0; READ_BYTES], mask().stream());
+    loop {
+        let count = from.read(&mut buffer).await.unwrap_or(0);
+        let shown = if count > 0 { mask.push(&buffer[..count]) } else { mask.finish() };
+        tail.extend_from_slice(&shown);
         tail.drain(..tail.len().saturating_sub(TAIL_BYTES));
-        let _ = onward.write_all(&buffer[..count]).await;
+        let _ = onward.write_all(&shown).await;
         let _ = onward.flush().await;
+        if count == 0 {
+            return;
+        }
     }
 }
 

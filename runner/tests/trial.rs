@@ -16,6 +16,7 @@ mod packed;
 mod privileges;
 mod restored;
 mod rollback;
+mod secrets;
 mod setup;
 mod stalls;
 mod stops;

@@ -1,7 +1,7 @@
 //! AWS in memory: executes the calls of commands on the World and on stored objects. Each call has a fault point before
 //! its effect and one after it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -14,6 +14,7 @@ mod injected;
 mod multipart;
 mod others;
 mod s3;
+mod ssm;
 mod sts;
 
 use jiff::Timestamp;
@@ -62,6 +63,8 @@ pub struct Charged {
 pub struct Cloud {
     world: Mutex<World>,
     objects: Mutex<BTreeMap<String, Vec<u8>>>,
+    /// Names of Parameter Store's parameters.
+    parameters: Mutex<BTreeSet<String>>,
     announced: Mutex<Vec<EventEntry>>,
     /// If EventBridge takes no entries: the error code of each entry.
     failing_entries: Mutex<Option<&'static str>>,
@@ -86,6 +89,7 @@ impl Cloud {
         Self {
             world: Mutex::new(world),
             objects: Mutex::default(),
+            parameters: Mutex::default(),
             announced: Mutex::default(),
             failing_entries: Mutex::default(),
             refused: Mutex::default(),
@@ -190,6 +194,15 @@ impl Cloud {
         self.objects().remove(key)
     }
 
+    /// Adds a parameter to Parameter Store.
+    pub fn add_parameter(&self, name: &str) {
+        self.parameters.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned());
+    }
+
+    fn has_parameter(&self, name: &str) -> bool {
+        self.parameters.lock().unwrap_or_else(PoisonError::into_inner).contains(name)
+    }
+
     /// Removes and returns our own events since the last call.
     pub fn take_announced(&self) -> Vec<EventEntry> {
         std::mem::take(&mut *self.announced.lock().unwrap_or_else(PoisonError::into_inner))
@@ -250,7 +263,7 @@ impl Cloud {
             .reaching(execute::tasks(calls()))
             .reaching(execute::drains(calls(), calls()))
             .reaching(execute::hosts(calls(), calls(), calls()))
-            .reaching(execute::targets(calls(), calls()))
+            .reaching(execute::targets(calls(), calls(), client()))
             .reaching(execute::uploads(client(), client()))
             .reaching(execute::lines(client()))
             .reaching(execute::access(client()))

@@ -107,6 +107,7 @@ pub fn needed(action: &str) -> &'static [&'static str] {
         // Calls for several jobs have no actions of their own, according to the API reference.
         "TerminateJobs" => &["batch:TerminateJob"],
         "CancelJobs" => &["batch:CancelJob"],
+        "DescribeParameters" => &["ssm:DescribeParameters"],
         "AssumeRole" => &["sts:AssumeRole", "sts:TagSession"],
         "Publish" => &["sns:Publish"],
         "GetProducts" => &["pricing:GetProducts"],

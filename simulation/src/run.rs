@@ -21,14 +21,14 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use spotsweep_control_plane::input::Input;
-use spotsweep_protocol::claim::packed_key;
+use spotsweep_protocol::claim::{packed_key, secret_parameter};
 use spotsweep_records::sweep::Stage;
 use spotsweep_records::workspace::SWEEP_TAG;
 use spotsweep_world::AttemptKey;
 use spotsweep_world::Timings;
 use spotsweep_world::ebs::{CreateVolume, Tags};
 
-use crate::harness::{Account, Harness};
+use crate::harness::{Account, BUCKET, Harness};
 use crate::injected_bug::InjectedBug;
 use crate::kernel::{Kernel, Moment};
 use agent::Agent;
@@ -178,7 +178,9 @@ impl Simulation {
             settings.push(format!("notifications: {{topic: \"{TOPIC}\"}}"));
         }
         settings.extend(mixture.gpus.then(|| "resources: {gpus: 1}".to_owned()));
-        settings.extend(mixture.image.then(|| format!("image: \"me/train:2\", code: {{sha256: {FOLDER}}}")));
+        settings.extend(
+            mixture.image.then(|| format!("image: \"me/train:2\", code: {{sha256: {FOLDER}}}, secrets: [KEY]")),
+        );
         settings.extend(repeats.map(|repeats| format!("repeats: {repeats}")));
         let settings = settings.join(", ");
         let has_metric = mixture.early_terminate.is_some() || mixture.suggested.is_some();
@@ -217,6 +219,7 @@ impl Simulation {
         world.trouble_mut().visible_after_ms = u64::from(mixture.visible_after_seconds) * 1000;
         drop(world);
         simulation.harness.cloud.put(&packed_key(FOLDER), "a folder");
+        simulation.harness.cloud.add_parameter(&secret_parameter(BUCKET, "KEY"));
         simulation
     }
 

@@ -15,7 +15,7 @@ ANYWHERE = {
     "DescribeJobDefinitions": "batch", "DescribeJobQueues": "batch", "DescribeJobs": "batch", "ListJobs": "batch",
     "DescribeVolumes": "ec2", "DescribeSnapshots": "ec2", "DescribeInstances": "ec2", "DescribeInstanceStatus": "ec2",
     "DescribeSpotPriceHistory": "ec2",
-    "GetProducts": "pricing",
+    "GetProducts": "pricing", "DescribeParameters": "ssm",
 }
 OF_IMAGE = f"{BATCH}job-definition/train-image-1"
 CALLS = {

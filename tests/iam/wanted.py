@@ -49,6 +49,7 @@ def of(operation, parameters, request):
         "sns": lambda name, given, _: [Wanted(f"sns:{name}", given["TopicArn"])],
         "lambda": lambda name, given, _: [Wanted("lambda:InvokeFunction", f"arn:aws:lambda:{LOCAL}:function:{given['FunctionName']}")],
         "pricing": lambda name, given, _: [Wanted(f"pricing:{name}")],
+        "ssm": ssm,
     }[service](operation.name, parameters, request)
 
 
@@ -139,6 +140,14 @@ def ecs(name, given, request):
     # The ECS agent gives a container instance the tags of its EC2 instance.
     tags = request.get("tags", {})
     return [Wanted(f"ecs:{name}", instance, resource_tags(tags.get(instance))) for instance in given["containerInstances"]]
+
+
+def ssm(name, given, _request):
+    if name == "DescribeParameters":
+        return [Wanted("ssm:DescribeParameters")]
+    # As with S3, a local stack's bucket stands for that of the evaluated template.
+    _, prefix, _bucket, secret = given["Name"].split("/")
+    return [Wanted(f"ssm:{name}", f"arn:aws:ssm:{LOCAL}:parameter/{prefix}/{roles.BUCKET}/{secret}")]
 
 
 def events(name, given, _request):

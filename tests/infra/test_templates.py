@@ -10,6 +10,7 @@ CONTROL = template("control-plane.yaml")
 COMPUTE = template("compute.yaml")
 OPERATIONS = template("operations.yaml")
 WHOLE = template("spotsweep.yaml")
+MOST_SECRETS = int(re.search(r"MOST_SECRETS: usize = (\d+)", (ROOT / "shared/sweep-file/src/settings/secrets.rs").read_text())[1])
 FUNCTIONS = sorted(path.parent.name for path in (ROOT / "functions").glob("*/Cargo.toml"))
 
 
@@ -173,7 +174,7 @@ class Functions(unittest.TestCase):
 
 class Permissions(unittest.TestCase):
     # Actions that have no resource type, so that anything but * denies them.
-    ONLY_LOOKING = re.compile(r"^(batch:(Describe|List)\w+|ec2:Describe\w+|pricing:GetProducts|xray:Put(TraceSegments|TelemetryRecords))$")
+    ONLY_LOOKING = re.compile(r"^(batch:(Describe|List)\w+|ec2:Describe\w+|pricing:GetProducts|ssm:DescribeParameters|xray:Put(TraceSegments|TelemetryRecords))$")
 
     def test_everything_is_allowed_on_something_named_unless_it_only_looks(self):
         seen = 0
@@ -271,11 +272,13 @@ class Permissions(unittest.TestCase):
         sweep = "${Bucket.Arn}/results/${!aws:PrincipalTag/sweep}"
         restored = "${Bucket.Arn}/results/${!aws:PrincipalTag/restores}"
         code = "${Bucket.Arn}/code/${!aws:PrincipalTag/code}.tar.zst"
+        secret = "arn:${AWS::Partition}:ssm:*:*:parameter/spotsweep/${Bucket}/${!aws:PrincipalTag/secret-"
         outputs = [{"Fn::Sub": f"{sweep}/trials/${{!aws:PrincipalTag/trial}}/*"}]
         self.assertEqual(reach, {
             "s3:GetObject": [{"Fn::Sub": name} for name in (f"{sweep}/trials.jsonl", f"{restored}/collected.json", f"{restored}/checkpoints/*", code)],
             "s3:PutObject": outputs,
             "s3:AbortMultipartUpload": outputs,
+            "ssm:GetParameter": [{"Fn::Sub": f"{secret}{number}}}"} for number in range(MOST_SECRETS)],
         })
         issuers = [name for name, found in policy_statements(CONTROL) if "sts:AssumeRole" in as_list(found["Action"])]
         self.assertEqual(issuers, ["IssuePolicy"])

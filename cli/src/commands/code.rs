@@ -12,12 +12,12 @@ use crate::consent::Loss;
 use crate::download::pages_below;
 use crate::{code_folder, out, show, target};
 
-/// The bucket of the folders.
+/// The bucket of the folders, whose name the secrets of its deployment have too.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Bucket {
     /// The control plane's bucket
     #[arg(long, env = "SPOTSWEEP_BUCKET", value_name = "BUCKET")]
-    name: Option<String>,
+    pub(super) bucket: Option<String>,
 }
 
 /// `spotsweep code`
@@ -68,14 +68,14 @@ pub(crate) async fn run(command: Code) -> Result<ExitCode, Failure> {
 async fn push(folder: PathBuf, bucket: Bucket, yes: bool) -> Result<(), Failure> {
     let all = Folder { folder: folder.display().to_string(), include: Vec::new(), exclude: Vec::new() };
     let found = code_folder::look("sweep.yaml".as_ref(), &all)?;
-    let target = target::bucket(bucket.name).await?;
+    let target = target::bucket(bucket.bucket).await?;
     let s3 = spotsweep_aws::path_style_s3(&target.config);
     let sha256 = found.send(&s3, &target.name, yes).await?;
     out::results(|to| writeln!(to, "{sha256}"))
 }
 
 async fn ls(bucket: Bucket) -> Result<(), Failure> {
-    let target = target::bucket(bucket.name).await?;
+    let target = target::bucket(bucket.bucket).await?;
     let s3 = spotsweep_aws::path_style_s3(&target.config);
     let mut rows = vec![["SENT", "SIZE", "SHA256"].map(String::from).to_vec()];
     pages_below(&s3, &target.name, PACKED_PREFIX, |page| {
@@ -99,7 +99,7 @@ async fn rm(sha256: &str, bucket: Bucket, yes: bool) -> Result<(), Failure> {
     if Named::packed(sha256).is_none() {
         return Err(Failure::usage(format!("{sha256} is no SHA-256: write the 64 characters that `code ls` shows")));
     }
-    let target = target::bucket(bucket.name).await?;
+    let target = target::bucket(bucket.bucket).await?;
     let key = packed_key(sha256);
     let what = format!("delete the code s3://{}/{key}, which sweeps may still use", target.name);
     Loss { what: &what, named: None, id: None }.agreed(yes).await?;

@@ -14,6 +14,7 @@ use tokio::time::sleep;
 use crate::commands::explain;
 use crate::commands::local::{clear_killed, copy};
 use crate::dropped::{Answer, Dropped, rejected, upload};
+use crate::secrets::Secrets;
 use crate::signals::unless_stopped;
 use crate::{code_folder, out, show, sweep_file};
 use follow::{Watched, watch};
@@ -27,7 +28,7 @@ use spotsweep_local_stack::state::{Desk, Hosting, State};
 use spotsweep_protocol::failure::{Context, FAILED, Failure};
 use spotsweep_protocol::words::{counted, duration, rounded};
 use spotsweep_records::sweep::upload::Given;
-use spotsweep_sweep_file::{Code, SweepFile};
+use spotsweep_sweep_file::SweepFile;
 
 /// `spotsweep demo`
 #[derive(Debug, clap::Args)]
@@ -179,8 +180,12 @@ fn folder_of(file: &Path, installation: &Installation) -> Result<PathBuf, Failur
 /// Drops the file, follows the sweep, and collects its results. `None` if the file was rejected.
 async fn sweep(stack: &mut Stack, file: &Path, args: &Demo, wish: Wish) -> Result<Option<Collected>, Failure> {
     let s3 = spotsweep_aws::path_style_s3(stack.config());
-    let code = sweep_file::read(file, "")?.ok().and_then(|file| file.settings.code);
-    let code = match code.as_ref().and_then(Code::folder) {
+    let settings = sweep_file::read(file, "")?.ok().map(|file| file.settings);
+    if let Some(settings) = &settings {
+        let secrets = Secrets::of_bucket(stack.config(), BUCKET);
+        secrets.take_from_shell(settings, &|name| std::env::var(name).ok()).await?;
+    }
+    let code = match settings.as_ref().and_then(|settings| settings.code.as_ref()?.folder()) {
         Some(folder) => Some(code_folder::look(file, folder)?.send(&s3, BUCKET, false).await?),
         None => None,
     };

@@ -66,7 +66,7 @@ async fn destroy(args: &Destroy, target: Target) -> Result<ExitCode, Failure> {
     let sweeps = sweeps.context(|| format!("cannot read the table {table}"))?;
     none_open(&sweeps)?;
     let prefix = existing.parameter("NamePrefix").map_or("spotsweep-", String::as_str);
-    let remains = Remains::of(&target, &sweeps, prefix).await?;
+    let remains = Remains::of(&target, &sweeps, (prefix, bucket)).await?;
     let mut what = format!("delete stack {}{}", target.described(), remains.described());
     if args.with_data {
         what.push_str(&format!(", the bucket {bucket} with all models, and the table {table}"));

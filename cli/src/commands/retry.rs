@@ -5,6 +5,8 @@ mod continued;
 mod file;
 mod parameters;
 
+pub(super) use file::code_value;
+
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 

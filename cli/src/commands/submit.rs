@@ -1,5 +1,6 @@
 //! `spotsweep submit`: uploads a file to the bucket, and shows the answer.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -70,7 +71,7 @@ pub(crate) async fn run(args: Submit) -> Result<ExitCode, Failure> {
     };
     let shown = file.warnings;
     sweep_file::warn(&shown);
-    let env = variables(&args.env, &|name| std::env::var(name).ok())?;
+    let env = variables(&args.env, &file.settings.secrets, &|name| std::env::var(name).ok())?;
     let folder = file.settings.code.as_ref().and_then(Code::folder);
     let code = folder.map(|folder| code_folder::look(&args.file, folder)).transpose()?;
     let target = target::bucket(args.bucket).await?;
@@ -103,7 +104,11 @@ pub(crate) async fn run(args: Submit) -> Result<ExitCode, Failure> {
 }
 
 /// The variables of `--env` as the object's metadata. `own` reads those of this shell.
-fn variables(words: &[String], own: &dyn Fn(&str) -> Option<String>) -> Result<Option<String>, Failure> {
+fn variables(
+    words: &[String],
+    secrets: &BTreeMap<String, String>,
+    own: &dyn Fn(&str) -> Option<String>,
+) -> Result<Option<String>, Failure> {
     let mut variables = Environment::new();
     for word in words {
         let (name, value) = match word.split_once('=') {
@@ -114,6 +119,11 @@ fn variables(words: &[String], own: &dyn Fn(&str) -> Option<String>) -> Result<O
         let value = value.ok_or_else(unset)?;
         if let Some((message, help)) = variable_problem(name, &value) {
             return Err(Failure::usage(format!("--env: {message}; {help}")));
+        }
+        if secrets.contains_key(name) {
+            return Err(Failure::usage(format!(
+                "--env {name}: the file has it in `secrets`; leave out one of the two"
+            )));
         }
         variables.insert(name.to_owned(), value);
     }

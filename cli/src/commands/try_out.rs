@@ -36,6 +36,7 @@ use spotsweep_sweep_file::SweepFile;
 use crate::code_folder::below;
 use crate::commands::local::clear_killed;
 use crate::dropped::{self, Dropped, rejected, upload};
+use crate::secrets::Secrets;
 use crate::signals::unless_stopped;
 use crate::{out, sweep_file, tried_metrics};
 use bucket::Bucket;
@@ -109,7 +110,14 @@ pub(super) async fn run(mut args: TryOut) -> Result<ExitCode, Failure> {
     let script = Script::new(file.as_ref(), &args.command, &code);
     args.stack.as_on_aws = true;
     let mut stack = unless_stopped(start(&args, &code)).await?;
-    let answer = unless_stopped(tried(&mut stack, (&script, &code), &args)).await;
+    let answer = unless_stopped(async {
+        if let Some(file) = &file {
+            let secrets = Secrets::of_bucket(stack.config(), BUCKET);
+            secrets.take_from_shell(&file.settings, &|name| std::env::var(name).ok()).await?;
+        }
+        tried(&mut stack, (&script, &code), &args).await
+    })
+    .await;
     let answer = answer.map_err(|failure| stack.check().err().unwrap_or(failure));
     let logs = stack.functions_log().to_owned();
     stack.stop(if answer.is_ok() { Logs::Remove } else { Logs::Keep }).await;

@@ -1,5 +1,7 @@
 //! Training code from git, with local repositories and the real git.
 
+mod private;
+
 use std::fs;
 use std::path::Path;
 use std::process::Command;

@@ -3,28 +3,10 @@
 use std::fs;
 
 use rustix::process::Signal;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::send;
-use crate::world::{Answer, INTERRUPTION, World, generous, in_seconds, read, until, well};
-
-/// Grants a workspace with what `code` of the grant has.
-fn with(preparation: Value) -> impl Fn(&str, usize) -> Answer {
-    move |request, nth| match (request, generous(request, nth)) {
-        ("claim", Answer::Json(mut grant)) => {
-            grant["granted"]["code"] = preparation.clone();
-            Answer::Json(grant)
-        }
-        (_, other) => other,
-    }
-}
-
-async fn world(invoke: fn(&str, usize) -> Answer) -> World {
-    let world = World::start(invoke, well).await;
-    fs::create_dir_all(world.path("volume")).unwrap();
-    world.attach(&world.path("volume"));
-    world
-}
+use crate::world::{Answer, INTERRUPTION, World, in_seconds, preparing, read, until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_command_has_what_the_setup_has_made_and_the_files_variables() {
@@ -32,11 +14,13 @@ async fn the_command_has_what_the_setup_has_made_and_the_files_variables() {
         let install = "mkdir -p ~/.local/bin && printf '#!/bin/sh\necho installed' > ~/.local/bin/tool\n\
                        chmod +x ~/.local/bin/tool; echo score=99; echo installing >&2";
         let env = json!({"HF_HOME": "/data/hf", "HP_LR": "of the file", "WANDB_PROJECT": "mine"});
-        with(json!({"setup": [install, "sleep 0.1 && echo $HF_HOME > $SPOTSWEEP_DATASETS/seen"], "env": env}))(
-            request, nth,
+        preparing(
+            json!({"setup": [install, "sleep 0.1 && echo $HF_HOME > $SPOTSWEEP_DATASETS/seen"], "env": env}),
+            request,
+            nth,
         )
     }
-    let world = world(installs).await;
+    let world = World::with_volume(installs).await;
     let home = world.path("home");
     fs::create_dir_all(&home).unwrap();
     let script = r#"tool; echo "$HF_HOME $HP_LR $WANDB_PROJECT $(cat $SPOTSWEEP_DATASETS/seen)"; echo score=0.5"#;
@@ -54,9 +38,9 @@ async fn a_setup_that_fails_ends_the_trial_with_its_reason() {
     fn fails(request: &str, nth: usize) -> Answer {
         let commands =
             ["true", "echo 'ERROR: No matching distribution found for torhc' >&2; exit 3", "touch $HOME/late"];
-        with(json!({"setup": commands}))(request, nth)
+        preparing(json!({"setup": commands}), request, nth)
     }
-    let world = world(fails).await;
+    let world = World::with_volume(fails).await;
     let home = world.path("home");
     fs::create_dir_all(&home).unwrap();
     let outcome = world.run(&[("HOME", home.to_str().unwrap())], &["sh", "-c", "touch $HOME/late"]).await;
@@ -74,10 +58,10 @@ async fn a_setup_that_fails_ends_the_trial_with_its_reason() {
 async fn an_interruption_ends_the_setup_and_costs_the_trial_nothing() {
     fn hangs(request: &str, nth: usize) -> Answer {
         let command = "setsid sh -c 'trap \"\" TERM; touch $HOME/begun; sleep 600' & wait";
-        with(json!({"setup": [command]}))(request, nth)
+        preparing(json!({"setup": [command]}), request, nth)
     }
     for is_notice in [true, false] {
-        let world = world(hangs).await;
+        let world = World::with_volume(hangs).await;
         let home = world.path("home");
         fs::create_dir_all(&home).unwrap();
         let runner = world.spawn(&[("HOME", home.to_str().unwrap())], &["sh", "-c", "touch $HOME/trained"]);
@@ -102,9 +86,9 @@ async fn an_interruption_ends_the_setup_and_costs_the_trial_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_image_without_a_shell_is_named() {
     fn needs_a_shell(request: &str, nth: usize) -> Answer {
-        with(json!({"setup": ["make"]}))(request, nth)
+        preparing(json!({"setup": ["make"]}), request, nth)
     }
-    let world = world(needs_a_shell).await;
+    let world = World::with_volume(needs_a_shell).await;
     let empty = world.path("bin");
     fs::create_dir_all(&empty).unwrap();
     let outcome = world.run(&[("PATH", empty.to_str().unwrap())], &["/bin/true"]).await;

@@ -52,6 +52,8 @@ pub(crate) struct Seen {
     /// Every S3 request as `METHOD key?query`.
     pub(crate) requests: Vec<String>,
     parts: BTreeMap<u32, Vec<u8>>,
+    /// Parameter Store's values by name.
+    secrets: BTreeMap<String, String>,
     /// The metadata service's answers by path, in addition to the instance and its zone.
     metadata: BTreeMap<String, String>,
     /// How many of its next requests the metadata service does not answer.
@@ -117,6 +119,17 @@ pub(crate) fn generous(kind: &str, _nth: usize) -> Answer {
     if kind == "claim" { granted_workspace(true) } else { accepted(kind) }
 }
 
+/// Grants everything with what an attempt prepares, as `code` of a grant has it, and accepts everything.
+pub(crate) fn preparing(preparation: Value, kind: &str, nth: usize) -> Answer {
+    match (kind, generous(kind, nth)) {
+        ("claim", Answer::Json(mut grant)) => {
+            grant["granted"]["code"] = preparation;
+            Answer::Json(grant)
+        }
+        (_, other) => other,
+    }
+}
+
 pub(crate) const INTERRUPTION: &str = "/latest/meta-data/spot/instance-action";
 pub(crate) const REBALANCE: &str = "/latest/meta-data/events/recommendations/rebalance";
 
@@ -149,6 +162,14 @@ impl World {
         std::fs::create_dir(folder.path().join("tmp")).unwrap();
         std::fs::create_dir_all(folder.path().join("dev/disk/by-id")).unwrap();
         Self { server, address, serving, folder }
+    }
+
+    /// Starts a server, with an attached volume for the workspace.
+    pub(crate) async fn with_volume(invoke: Invoke) -> Self {
+        let world = Self::start(invoke, well).await;
+        std::fs::create_dir_all(world.path("volume")).unwrap();
+        world.attach(&world.path("volume"));
+        world
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -273,6 +294,11 @@ impl World {
     /// Puts an object into the bucket.
     pub(crate) fn put(&self, key: &str, bytes: Vec<u8>) {
         self.server.seen.lock().unwrap().objects.insert(key.to_owned(), bytes);
+    }
+
+    /// Puts values into Parameter Store.
+    pub(crate) fn keep(&self, secrets: BTreeMap<String, String>) {
+        self.server.seen.lock().unwrap().secrets.extend(secrets);
     }
 
     /// Removes an object from the bucket.

@@ -36,6 +36,10 @@ pub(super) async fn answer(State(server): State<Arc<Server>>, request: Request) 
             server.seen.lock().unwrap().signed_at.push(signed_at);
             server.invoke(serde_json::from_slice(&body).unwrap())
         }
+        "/" => {
+            assert_eq!(head.headers["x-amz-target"], "AmazonSSM.GetParameter");
+            server.parameter(&head.headers, &serde_json::from_slice(&body).unwrap())
+        }
         path => {
             let key = path.strip_prefix("/b/").unwrap();
             server.object(&head.method, key, head.uri.query().unwrap_or_default(), &head.headers, &body)
@@ -49,6 +53,12 @@ fn reply(status: u16, headers: &[(&str, &str)], body: impl Into<Body>) -> Respon
         response = response.header(*name, *value);
     }
     response.body(body.into()).unwrap()
+}
+
+/// Asserts that a request is signed with the trial's own credentials.
+fn issued(headers: &HeaderMap) {
+    let signed = headers["authorization"].to_str().unwrap();
+    assert!(signed.contains(&format!("Credential={ISSUED}/")), "not the trial's own credentials: {signed}");
 }
 
 impl Server {
@@ -77,11 +87,23 @@ impl Server {
         }
     }
 
+    fn parameter(&self, headers: &HeaderMap, request: &Value) -> Response<Body> {
+        issued(headers);
+        assert_eq!(request["WithDecryption"], true);
+        let name = request["Name"].as_str().unwrap();
+        match self.seen.lock().unwrap().secrets.get(name) {
+            Some(value) => {
+                let parameter = json!({"Name": name, "Type": "SecureString", "Value": value});
+                reply(200, &[], json!({"Parameter": parameter}).to_string())
+            }
+            None => reply(400, &[], r#"{"__type": "ParameterNotFound"}"#),
+        }
+    }
+
     fn object(&self, method: &Method, key: &str, query: &str, headers: &HeaderMap, body: &[u8]) -> Response<Body> {
         let mut seen = self.seen.lock().unwrap();
         seen.requests.push(format!("{method} {key}?{query}"));
-        let signed = headers["authorization"].to_str().unwrap();
-        assert!(signed.contains(&format!("Credential={ISSUED}/")), "not the trial's own credentials: {signed}");
+        issued(headers);
         let status = (self.store)(method, key);
         if status != StatusCode::OK {
             return reply(status.as_u16(), &[], "<Error><Code>Broken</Code><Message>on purpose</Message></Error>");

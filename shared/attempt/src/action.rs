@@ -42,7 +42,8 @@ pub enum Event {
         /// Whether the trial is released: the next attempt may succeed, and waits for the workspace.
         is_left: bool,
     },
-    /// The setup before the command has failed. Another attempt would fail alike, so the trial ends.
+    /// What the command needs could not be made ready: the code, a secret or the setup. Another attempt would fail alike,
+    /// so the trial ends.
     SetupFailed {
         /// The job's exit code.
         code: u8,

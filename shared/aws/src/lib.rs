@@ -29,6 +29,8 @@ mod s3;
 mod services;
 #[cfg(all(feature = "eventbridge", feature = "sns"))]
 mod sns;
+#[cfg(feature = "ssm")]
+mod ssm;
 #[cfg(feature = "sts")]
 mod sts;
 #[cfg(any(feature = "batch", feature = "ec2"))]
@@ -63,7 +65,7 @@ pub use services::ebs;
 pub use services::hosts;
 #[cfg(all(feature = "ec2", feature = "pricing", feature = "s3"))]
 pub use services::results;
-#[cfg(all(feature = "batch", feature = "ec2"))]
+#[cfg(all(feature = "batch", feature = "ec2", feature = "ssm"))]
 pub use services::targets;
 #[cfg(feature = "ecs")]
 pub use services::{ecs, tasks};

@@ -19,6 +19,8 @@ use super::pricing::PricingSdk;
 use super::s3::S3Sdk;
 #[cfg(all(feature = "eventbridge", feature = "sns"))]
 use super::sns::SnsSdk;
+#[cfg(feature = "ssm")]
+use super::ssm::SsmSdk;
 #[cfg(feature = "sts")]
 use super::sts::StsSdk;
 #[cfg(any(feature = "batch", feature = "ec2"))]
@@ -92,9 +94,9 @@ pub fn hosts(config: &SdkConfig) -> impl Service + use<> {
 }
 
 /// Returns the service that looks up what a sweep names in AWS.
-#[cfg(all(feature = "batch", feature = "ec2"))]
+#[cfg(all(feature = "batch", feature = "ec2", feature = "ssm"))]
 pub fn targets(config: &SdkConfig) -> impl Service + use<> {
-    execute::targets(BatchSdk::new(config), Ec2Sdk::new(config))
+    execute::targets(BatchSdk::new(config), Ec2Sdk::new(config), SsmSdk::new(config))
 }
 
 /// Returns the service that reads dropped files, and writes trials and answers.

@@ -11,6 +11,7 @@ mod error;
 mod events;
 mod pricing;
 mod s3;
+mod ssm;
 mod sts;
 mod wait;
 
@@ -28,6 +29,7 @@ pub use error::CallError;
 pub use events::{EventBridge, EventEntry, Publish, Sns};
 pub use pricing::{GetProducts, Pricing};
 pub use s3::{Body, GetObject, NO_SUCH_KEY, Object, Part, Place, S3};
+pub use ssm::{DescribeParameters, Ssm};
 pub use sts::{AssumeRole, Sts};
 pub use wait::Wait;
 

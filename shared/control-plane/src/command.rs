@@ -3,6 +3,7 @@
 //! Every command may be repeated, except [`Command::SubmitPart`]. Only the invocation whose commit of the submission
 //! succeeded executes it (see `decide/sweep_upload.rs`).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::event::TrialRequest;
@@ -238,6 +239,8 @@ pub enum Command {
         restores: Option<TrialRef>,
         /// The SHA-256 of the packed folder that they may read too.
         code: Option<String>,
+        /// The secrets that they may read too.
+        secrets: BTreeSet<String>,
         /// ARN of the role. The session's tags limit it to the trial.
         role: String,
     },

@@ -10,7 +10,10 @@ mod request;
 use serde::{Deserialize, Serialize};
 
 pub use collected::{COLLECTED, Collected, CollectedFile};
-pub use preparation::{Code, Environment, Git, PACKED_PREFIX, Preparation, packed_key};
+pub use preparation::{
+    Code, Environment, Git, PACKED_PREFIX, Preparation, SecretNames, Variable, packed_key, secret_name,
+    secret_parameter,
+};
 pub use reply::{Access, ByteRange, Checkpoints, Grant, Patterns, Prefix, Reply, WandbPlace, WorkspaceGrant};
 pub use request::{ClaimRequest, Found, Machine, Market, NoticeKind, Outputs, Request, Rollback, Seal, Task};
 

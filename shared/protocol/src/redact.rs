@@ -99,7 +99,17 @@ impl Secrets {
                 ]);
             }
         }
-        self.0.extend(found.into_iter().filter(|secret| secret.len() >= LEAST_PASSWORD));
+        self.extend(found.into_iter().filter(|secret| secret.len() >= LEAST_PASSWORD));
+    }
+
+    /// Adds a text that is secret as a whole.
+    pub fn add_all(&mut self, text: &str) {
+        let found = [text.to_owned(), text.escape_debug().to_string()];
+        self.extend(found.into_iter().filter(|secret| secret.len() >= LEAST_TOKEN));
+    }
+
+    fn extend(&mut self, found: impl Iterator<Item = String>) {
+        self.0.extend(found);
         // Longer secrets come first, because one may be a part of another.
         self.0.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         self.0.dedup();

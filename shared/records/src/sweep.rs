@@ -28,6 +28,7 @@ pub mod continuation;
 pub mod instances;
 pub mod notification;
 pub mod pages;
+mod preparation;
 mod ranking;
 pub mod spent;
 pub mod target;
@@ -302,11 +303,6 @@ impl Plan {
     /// Returns the rule and the metric by which trials are compared; `None` where they are not.
     pub fn comparison(&self) -> Option<(&EarlyStopping, &Ranking)> {
         self.early_stopping.as_ref().zip(self.metric.as_ref())
-    }
-
-    /// Returns the SHA-256 of the packed folder that the trials run, if they run one.
-    pub fn packed_code(&self) -> Option<String> {
-        self.preparation.as_ref().and_then(Preparation::packed)
     }
 
     /// Returns the Batch job of a trial, if its part has been submitted.

@@ -91,7 +91,7 @@ impl Wanted {
 impl ReportInputs {
     /// Hides the credentials in the code's URL, because Git and other programs print the URL or a part of it.
     fn logs_without_secrets(&self, plan: &Plan) -> BTreeMap<u32, Vec<String>> {
-        let secrets = plan.preparation.as_ref().map(Preparation::secrets).unwrap_or_default();
+        let secrets = plan.preparation.as_ref().map(Preparation::credentials).unwrap_or_default();
         let hidden = |lines: &Vec<String>| lines.iter().map(|line| secrets.hide(line)).collect();
         self.logs.iter().map(|(index, lines)| (*index, hidden(lines))).collect()
     }

@@ -6,6 +6,7 @@ use spotsweep_protocol::number::is_stored;
 
 use super::problem::{Place, Report, nearest};
 use super::scalar::Scalar;
+use super::secret_name::secret_name_problem;
 use super::slips::with_space;
 use super::tree::{Entry, Kind, Node};
 
@@ -192,6 +193,14 @@ pub(crate) fn written(node: &Node, what: &str, report: &mut Report<'_>) -> Optio
             None
         }
     }
+}
+
+/// Reads the name of a secret.
+pub(crate) fn secret_name(node: &Node, what: &str, report: &mut Report<'_>) -> Option<String> {
+    let name = written(node, what, report)?;
+    let Some((message, help)) = secret_name_problem(&name) else { return Some(name) };
+    report.add(node.place, message, help);
+    None
 }
 
 /// Reports that `node` is not `wanted`, with the likeliest slip as the help. A node that has a problem is not reported

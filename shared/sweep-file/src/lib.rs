@@ -42,6 +42,7 @@ mod runnable;
 mod scalar;
 pub mod schema;
 mod search_space;
+mod secret_name;
 mod settings;
 mod size;
 mod slips;
@@ -57,9 +58,10 @@ pub use plan::Search;
 pub use problem::{Problem, Rejected, Warning};
 pub use repeats::Repeats;
 pub use search_space::{MOST_STEPS, SearchSpace};
+pub use secret_name::secret_name_problem;
 pub use settings::{
-    ATTEMPTS, Budget, Code, Folder, InitializationRate, Keep, Notifications, Outputs, Resources, Settings, Stalled,
-    Start, Workspace, initialization_rate, variable_problem,
+    ATTEMPTS, Budget, Code, Folder, InitializationRate, Keep, MOST_SECRETS, Notifications, Outputs, Resources,
+    Settings, Stalled, Start, Workspace, initialization_rate, variable_problem,
 };
 
 use problem::Report;

@@ -140,6 +140,19 @@ pub(crate) fn weight(node: &Node) -> (usize, usize) {
     }
 }
 
+/// Reports a key's second value if it differs from the first one, because W&B takes the second.
+pub(crate) fn repeated(first: &Entry, second: &Node, place: Place, report: &mut Report<'_>) {
+    let Entry { key, key_place, value } = first;
+    let line = key_place.line;
+    if value.is_same(second) {
+        let message = format!("the key `{key}` is here again, with the same value as on line {line}");
+        report.warn(place, message, "delete one of the two");
+    } else {
+        let message = format!("the key `{key}` is here again, with another value than on line {line}");
+        report.add(place, message, "keep one of the two");
+    }
+}
+
 /// Warns about words in a parameter's value that are booleans in W&B and texts in YAML 1.2.
 pub(crate) fn warn_about_value(node: &Node, report: &mut Report<'_>) {
     match &node.kind {

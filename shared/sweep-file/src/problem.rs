@@ -167,6 +167,16 @@ impl<'a> Report<'a> {
         }
     }
 
+    /// Notes a text that is secret as a whole, which was parsed from what stands between two places.
+    pub(crate) fn hide_all(&mut self, text: &str, from: Place, until: Place) {
+        if self.hidden.is_full() {
+            return;
+        }
+        let at = |place: Place| [place.line, place.column - 1];
+        self.hidden.add_all(&self.lines, at(from), at(until));
+        self.secrets.add_all(text);
+    }
+
     /// Notes what may be credentials in a line at which the parser has stopped.
     pub(crate) fn hide_unread(&mut self, number: u32) {
         self.hidden.add_unread(number, self.line(number));

@@ -18,6 +18,7 @@ mod code;
 mod environment;
 pub(crate) mod image;
 mod outputs;
+mod secrets;
 mod setup;
 mod stalled;
 mod workspace;
@@ -25,10 +26,12 @@ mod workspace;
 pub use code::{Code, Folder};
 pub use environment::variable_problem;
 pub use outputs::Outputs;
+pub use secrets::MOST_SECRETS;
 pub use stalled::Stalled;
 pub use workspace::{InitializationRate, Keep, Start, Workspace, initialization_rate};
 
 use code::CodeSchema;
+use secrets::SecretsSchema;
 use setup::SetupSchema;
 use stalled::StalledSchema;
 use workspace::WorkspaceSchema;
@@ -75,6 +78,10 @@ pub struct Settings {
     /// Environment variables of the trainings.
     #[schemars(default, with = "BTreeMap<String, Written>")]
     pub env: BTreeMap<String, String>,
+    /// Environment variables whose values are secrets: a list of names, or the secret's name for each variable.
+    /// `spotsweep secret set` stores a value.
+    #[schemars(default, with = "SecretsSchema")]
+    pub secrets: BTreeMap<String, String>,
     /// Which files of a trial are collected.
     pub outputs: Option<Outputs>,
     /// Trials of earlier sweeps, one for each trial, in their order: `<sweep>/<index>`. Each trial starts from the checkpoint
@@ -165,7 +172,7 @@ enum SwitchWord {
 }
 
 /// Keys of [`Settings`] under `spotsweep:`. Those that choose trials are in [`super::choice`].
-pub(crate) const KEYS: [&str; 18] = [
+pub(crate) const KEYS: [&str; 19] = [
     "job_definition",
     "image",
     "queue",
@@ -178,6 +185,7 @@ pub(crate) const KEYS: [&str; 18] = [
     "code",
     "setup",
     "env",
+    "secrets",
     "outputs",
     "checkpoints_of",
     "notifications",
@@ -209,7 +217,9 @@ const MAX_ATTEMPTS: i64 = 100;
 pub(crate) fn read(fields: Fields<'_>, context: &Context<'_>, role: Role, report: &mut Report<'_>) -> Settings {
     let narrow = |value: i64| u8::try_from(value).ok();
     let variables: Vec<_> = context.parameters.iter().map(|name| nested_variable(HP_PREFIX, name)).collect();
-    Settings {
+    let env = fields.get("env").map(|node| environment::read(node, &variables, report)).unwrap_or_default();
+    let secrets = fields.get("secrets").map(|node| secrets::read(node, &env, &variables, report)).unwrap_or_default();
+    let settings = Settings {
         job_definition: aws_name(fields, "job_definition", report),
         // W&B has a key for it too, at the top level.
         image: None,
@@ -222,14 +232,17 @@ pub(crate) fn read(fields: Fields<'_>, context: &Context<'_>, role: Role, report
         workspace: fields.get("workspace").and_then(|node| workspace::read(node, report)),
         code: fields.get("code").and_then(|node| code::read(node, report)),
         setup: fields.get("setup").map(|node| setup::read(node, report)).unwrap_or_default(),
-        env: fields.get("env").map(|node| environment::read(node, &variables, report)).unwrap_or_default(),
+        env,
+        secrets,
         outputs: fields.get("outputs").and_then(|node| outputs::read(node, report)),
         checkpoints_of: fields.get("checkpoints_of").and_then(|node| checkpoints_of::read(node, report)),
         notifications: fields.get("notifications").and_then(|node| notifications(node, report)),
         budget: fields.get("budget").and_then(|node| budget(node, report)),
         fail_fast: fields.get("fail_fast").and_then(|node| switch(node, "fail_fast", report)),
         tags: fields.get("tags").map(|node| tags(node, report)).unwrap_or_default(),
-    }
+    };
+    secrets::check_number(fields, &settings, report);
+    settings
 }
 
 /// Reads `on` or `off` as YAML 1.2 and PyYAML do.

@@ -7,10 +7,11 @@ use std::collections::{HashMap, HashSet};
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span, StrInput, Tag};
 
 use super::layout::{self, Blanks};
-use super::node::weight;
 pub(crate) use super::node::{Entry, Kind, Node, to_json_map};
+use super::node::{repeated, weight};
 use super::problem::{Place, Report};
 use super::scalar::{Scalar, is_text_to_wandb, resolve_plain, resolve_tagged, unknown_tag};
+use super::secret_name::secret_name_problem;
 use super::slips::{self, Slip};
 
 /// Top-level keys for people. Their values are texts, whatever they look like.
@@ -184,7 +185,11 @@ impl Builder<'_, '_> {
 
     fn scalar(&mut self, text: &str, style: ScalarStyle, tag: Option<&Tag>, span: &Span) -> Node {
         let place = self.place(span);
-        self.report.hide(text, place, self.place(&Span::empty(span.end)));
+        let until = self.place(&Span::empty(span.end));
+        self.report.hide(text, place, until);
+        if self.is_secret_name() && secret_name_problem(text).is_some() {
+            self.report.hide_all(text, place, until);
+        }
         let resolved = match tag {
             Some(tag) if tag.is_yaml_core_schema() => resolve_tagged(&tag.suffix, text),
             Some(tag) => Err(unknown_tag(&tag.to_string())),
@@ -209,13 +214,23 @@ impl Builder<'_, '_> {
     /// Whether the next value is a text as written, whatever it looks like: a label, or a value in `spotsweep: {tags:
     /// …}`.
     fn is_as_written(&self) -> bool {
-        let is_at = |depth: usize, names: &[&str]| match self.stack.get(depth) {
+        self.is_at(0, &LABELS) || self.is_at(0, &["spotsweep"]) && self.is_at(1, &["tags"])
+    }
+
+    /// Whether the next value is the name of a secret. It may be the secret itself, which no problem shows.
+    fn is_secret_name(&self) -> bool {
+        let is_token = self.is_at(1, &["code"]) && self.is_at(2, &["token"]);
+        self.is_at(0, &["spotsweep"]) && (is_token || self.is_at(1, &["secrets", "secret", "token"]))
+    }
+
+    /// Whether the next value belongs to one of these keys of the mapping at this depth.
+    fn is_at(&self, depth: usize, names: &[&str]) -> bool {
+        match self.stack.get(depth) {
             Some(Frame { open: Open::Mapping { key: Some(Key::Named(key, _)), .. }, .. }) => {
                 names.contains(&key.as_str())
             }
             Some(_) | None => false,
-        };
-        is_at(0, &LABELS) || is_at(0, &["spotsweep"]) && is_at(1, &["tags"])
+        }
     }
 
     fn alias(&mut self, anchor: usize, span: &Span) -> Result<(), Stop> {
@@ -371,19 +386,6 @@ fn key(node: &Node, known: &HashMap<String, usize>, report: &mut Report<'_>) -> 
     match known.get(&name) {
         Some(index) => Key::Repeated(*index, node.place),
         None => Key::Named(name, node.place),
-    }
-}
-
-/// Reports a key's second value if it differs from the first one, because W&B takes the second.
-fn repeated(first: &Entry, second: &Node, place: Place, report: &mut Report<'_>) {
-    let Entry { key, key_place, value } = first;
-    let line = key_place.line;
-    if value.is_same(second) {
-        let message = format!("the key `{key}` is here again, with the same value as on line {line}");
-        report.warn(place, message, "delete one of the two");
-    } else {
-        let message = format!("the key `{key}` is here again, with another value than on line {line}");
-        report.add(place, message, "keep one of the two");
     }
 }
 

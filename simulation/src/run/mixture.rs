@@ -69,7 +69,7 @@ pub struct Mixture {
     pub restores: bool,
     /// Whether each trial asks for one GPU, on instances with two GPUs and room for two trials.
     pub gpus: bool,
-    /// Whether the sweep file names a container image, and a packed folder of code.
+    /// Whether the sweep file names a container image, a packed folder of code, and a secret.
     pub image: bool,
     /// Trials on a page: one, so that even a small sweep has several pages, or as many as in a deployment.
     pub page_trials: u32,

@@ -13,6 +13,7 @@ mod order;
 mod packed;
 mod permissions;
 mod scenarios;
+mod secrets;
 mod seeds;
 mod silence;
 mod stalls;

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Output;
 
 use serde_json::Value;
 use spotsweep_tests::local::{PATIENCE, Stack, eventually, get_json};
@@ -16,6 +17,11 @@ pub(super) struct Run {
 }
 
 impl Run {
+    pub(super) fn of(ended: Output) -> Self {
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        Self { code: ended.status.code().unwrap(), out: text(ended.stdout), notes: text(ended.stderr) }
+    }
+
     pub(super) fn json(&self) -> Value {
         serde_json::from_str(&self.out).unwrap_or_else(|error| unreachable!("{error}: {} {}", self.out, self.notes))
     }
@@ -29,9 +35,7 @@ impl Run {
 }
 
 pub(super) async fn run(stack: &Stack, arguments: &[&str]) -> Run {
-    let run = stack.command(arguments).await;
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    Run { code: run.status.code().unwrap(), out: text(run.stdout), notes: text(run.stderr) }
+    Run::of(stack.command(arguments).await)
 }
 
 /// Runs a command at a terminal, and returns its exit code. When a text appears, an answer is typed. An empty answer

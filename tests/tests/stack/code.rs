@@ -53,7 +53,7 @@ async fn a_sweep_runs_the_folder_as_it_was_sent() {
     let file = folder.join("sweep.yaml");
     let file = file.to_str().unwrap();
     dropped_without_its_folder(&stack).await;
-    run(&stack, &["submit", file, "--env", "AWS_REGION=x"]).await.said(2, "`env` cannot set `AWS_REGION`");
+    run(&stack, &["submit", file, "--env", "AWS_REGION=x"]).await.said(2, "`AWS_REGION` cannot be set");
     run(&stack, &["submit", file, "--env", "NOT_SET_HERE"]).await.said(2, "has no such variable");
 
     let submitted = run(&stack, &["submit", file, "--env", "PLACE=wörld"]).await.said(0, "code: 3 files");

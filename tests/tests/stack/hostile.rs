@@ -26,7 +26,7 @@ trials:
   - {v: -0.5}
 "#;
 
-/// Repositories that do not exist: name, the URL in the file, and the URL that the page shows.
+/// URLs with a password: name, the URL in the file, and the URL that the page shows.
 const CREDENTIALS: [(&str, &str, &str); 4] = [
     ("secret", r#""http://user:s3cr3tpw@127.0.0.1:9/x.git""#, r#"\"http://***@127.0.0.1:9/x.git\""#),
     ("quoted", r#""http://user:s3c'r \x23tpw@127.0.0.1:9/x.git""#, "{git: ***, ref: main}"),
@@ -40,8 +40,9 @@ async fn nothing_that_is_tried_against_others_succeeds() {
     let scored = submit(&stack, "scored", SCORE).await;
     let mut secret = Vec::new();
     for (name, url, shown) in CREDENTIALS {
-        let code = format!("{{git: {url}, ref: main}}");
-        let file = format!("spotsweep: {{attempts: 1, workspace: off, code: {code}}}\ntrials: [{{lr: 0.1}}]\n");
+        let settings =
+            format!("attempts: 1, workspace: off, command: [sh, -c, exit 1], env: {{git: {url}, ref: main}}");
+        let file = format!("spotsweep: {{{settings}}}\ntrials: [{{lr: 0.1}}]\n");
         secret.push((submit(&stack, name, &file).await, shown));
     }
     settled(&stack, &scored).await;

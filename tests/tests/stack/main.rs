@@ -26,6 +26,7 @@ mod own_files;
 mod pull;
 mod reclaims;
 mod redrive;
+mod secrets;
 mod submit;
 mod telemetry;
 mod tried;

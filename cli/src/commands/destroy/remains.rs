@@ -1,10 +1,13 @@
-//! What a deployment has made outside of its stack: snapshots that are kept, and job definitions.
+//! What a deployment has made outside of its stack: snapshots that are kept, job definitions, and secrets.
 
 use aws_sdk_batch::types::JobDefinition;
 use aws_sdk_ec2::types::Filter;
+use aws_sdk_ssm::types::ParameterMetadata;
+use spotsweep_protocol::claim::secret_name;
 use spotsweep_records::sweep::Sweep;
 use spotsweep_records::workspace::SWEEP_TAG;
 
+use crate::secrets::Secrets;
 use crate::target::Target;
 use spotsweep_protocol::failure::{Context, Failure};
 use spotsweep_protocol::words::counted;
@@ -12,13 +15,14 @@ use spotsweep_protocol::words::counted;
 /// How many values one filter may have (<https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Filtering.html>).
 const FILTER_VALUES: usize = 200;
 
-/// Snapshots and job definitions of a deployment.
+/// Snapshots, job definitions and secrets of a deployment.
 #[derive(Debug)]
 pub(super) struct Remains {
     ec2: aws_sdk_ec2::Client,
     batch: aws_sdk_batch::Client,
     snapshots: Vec<String>,
     definitions: Vec<String>,
+    secrets: (Secrets, Vec<String>),
 }
 
 impl Remains {
@@ -26,7 +30,7 @@ impl Remains {
     ///
     /// # Errors
     /// They cannot be listed, or a volume is still there: without the functions nothing would delete it.
-    pub(super) async fn of(target: &Target, sweeps: &[Sweep], prefix: &str) -> Result<Self, Failure> {
+    pub(super) async fn of(target: &Target, sweeps: &[Sweep], (prefix, bucket): (&str, &str)) -> Result<Self, Failure> {
         let (ec2, batch) = (aws_sdk_ec2::Client::new(&target.config), aws_sdk_batch::Client::new(&target.batch));
         let mut snapshots = Vec::new();
         for some in sweeps.chunks(FILTER_VALUES) {
@@ -53,22 +57,35 @@ impl Remains {
             let found = found.context(|| "cannot list the job definitions (batch:DescribeJobDefinitions)")?;
             definitions.extend(Some(found).filter(is_own).and_then(|found| found.job_definition_arn));
         }
-        Ok(Self { ec2, batch, snapshots, definitions })
+        let secrets = Secrets::of_bucket(&target.config, bucket);
+        let names = secrets
+            .all()
+            .await?
+            .iter()
+            .filter_map(ParameterMetadata::name)
+            .map(secret_name)
+            .map(str::to_owned)
+            .collect();
+        Ok(Self { ec2, batch, snapshots, definitions, secrets: (secrets, names) })
     }
 
     /// What is deleted with the stack.
     pub(super) fn described(&self) -> String {
-        match self.snapshots.len() {
-            0 => String::new(),
-            count => format!(", {} that are kept of trials", counted(count, "snapshot")),
-        }
+        let snapshots = (self.snapshots.len(), "snapshot", " that are kept of trials");
+        let secrets = (self.secrets.1.len(), "secret", "");
+        let some = [snapshots, secrets].into_iter().filter(|(count, ..)| *count > 0);
+        some.map(|(count, what, which)| format!(", {}{which}", counted(count, what))).collect()
     }
 
-    /// Deletes the snapshots, and makes the job definitions INACTIVE.
+    /// Deletes the snapshots and the secrets, and makes the job definitions INACTIVE.
     pub(super) async fn delete(&self) -> Result<(), Failure> {
         for id in &self.snapshots {
             let deleted = self.ec2.delete_snapshot().snapshot_id(id).send().await;
             deleted.context(|| format!("cannot delete the snapshot {id} (ec2:DeleteSnapshot)"))?;
+        }
+        let (secrets, names) = &self.secrets;
+        for name in names {
+            secrets.remove(name).await?;
         }
         for arn in &self.definitions {
             let removed = self.batch.deregister_job_definition().job_definition(arn).send().await;

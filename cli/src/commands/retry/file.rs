@@ -103,6 +103,7 @@ fn settings(settings: &Settings) -> Map<String, Value> {
         code,
         setup,
         env,
+        secrets,
         outputs,
         checkpoints_of,
         notifications,
@@ -137,6 +138,7 @@ fn settings(settings: &Settings) -> Map<String, Value> {
         ("code", code.as_ref().map(code_value)),
         ("setup", (!setup.is_empty()).then(|| json!(setup))),
         ("env", (!env.is_empty()).then(|| json!(env))),
+        ("secrets", (!secrets.is_empty()).then(|| json!(secrets))),
         (
             "outputs",
             outputs.as_ref().map(|Outputs { include, exclude, checkpoints }| {
@@ -160,9 +162,12 @@ fn settings(settings: &Settings) -> Map<String, Value> {
     all.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
 }
 
-fn code_value(code: &Code) -> Value {
+/// The code as a sweep file names it.
+pub(crate) fn code_value(code: &Code) -> Value {
     match code {
-        Code::Git { git, reference } => present([("git", json!(git)), ("ref", json!(reference))]),
+        Code::Git { git, reference, token } => {
+            present([("git", json!(git)), ("ref", json!(reference)), ("token", json!(token))])
+        }
         Code::Packed { sha256 } => json!({ "sha256": sha256 }),
         Code::Folder(Folder { folder, include, exclude }) => {
             json!({ "folder": folder, "include": include, "exclude": exclude })
@@ -229,9 +234,10 @@ spotsweep:
   stalled: 30m
   resources: {vcpus: 4, memory: 16GiB, gpus: 1, shared_memory: 2GiB}
   workspace: {size: 100GiB, snapshot: snap-0123456789abcdef0, keep_failed: 12h, keep_succeeded: 0}
-  code: {git: "https://github.com/me/train.git", ref: v1.2}
+  code: {git: "https://github.com/me/train.git", ref: v1.2, token: GIT_TOKEN}
   setup: [pip install -r requirements.txt, "make\n"]
   env: {HF_HOME: /data, N: "010", YES: yes}
+  secrets: {WANDB_API_KEY: team-wandb}
   outputs: {include: ["model/*.pt"], exclude: [tmp/**, "*.log"]}
   notifications: {topic: "arn:aws:sns:us-east-1:123456789012:done"}
   budget: {max_usd: 12.5, max_hours: 3}

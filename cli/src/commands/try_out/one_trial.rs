@@ -5,7 +5,9 @@ use std::{env, fs};
 
 use serde_json::{Map, Value, json};
 use spotsweep_protocol::claim::Patterns;
-use spotsweep_sweep_file::{Code, Goal, Settings, SweepFile};
+use spotsweep_sweep_file::{Goal, Settings, SweepFile};
+
+use super::super::retry::code_value;
 
 /// The trial that is tried.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,13 +35,14 @@ impl OneTrial {
         if let Some(file) = file.filter(|file| !file.metrics.is_empty()) {
             rest["metrics"] = json!(file.metrics);
         }
-        if let Some(Settings { code, setup, env, .. }) = file.map(|file| &file.settings) {
+        if let Some(Settings { code, setup, env, secrets, .. }) = file.map(|file| &file.settings) {
             // A folder is the one in which the command runs.
-            if let Some(code) = code.as_ref().and_then(Code::fetched) {
-                rest["spotsweep"]["code"] = json!(code);
+            if let Some(code) = code.as_ref().filter(|code| code.folder().is_none()) {
+                rest["spotsweep"]["code"] = code_value(code);
             }
             rest["spotsweep"]["setup"] = json!(setup);
             rest["spotsweep"]["env"] = json!(env);
+            rest["spotsweep"]["secrets"] = json!(secrets);
         }
         let outputs = file.and_then(|file| file.settings.outputs.clone()).map(Patterns::from).unwrap_or_default();
         rest["spotsweep"]["outputs"] = json!(outputs);

@@ -173,11 +173,11 @@ fn is_same_code(plan: &Plan, file: &SweepFile, definition: &str) -> bool {
     let settings = &file.settings;
     // The text of a repository has no credentials. A folder may have changed, as a branch may have.
     let name = |code: claim::Code| match code {
-        claim::Code::Git(git) => format!("{git:?}"),
+        claim::Code::Git(git) | claim::Code::Private { private: git, .. } => format!("{git:?}"),
         claim::Code::Packed { .. } => String::new(),
     };
     let ran = plan.preparation.as_ref().and_then(Preparation::code).map(name);
-    let runs = settings.code.as_ref().map(|code| code.fetched().map(name).unwrap_or_default());
+    let runs = settings.code.as_ref().map(|code| code.fetched("").map(name).unwrap_or_default());
     let command = plan.command.as_deref().map(|command| &command[launcher(command).len()..]);
     let is_same = command == settings.command.as_deref() && ran == runs && plan.image == settings.image;
     is_same && is_of(&plan.definition, definition, plan.image.is_some())
@@ -224,18 +224,18 @@ mod tests {
         };
         let plan = json!({
             "trials": 1, "queue": "q", "definition": "train:7", "attempts": 9, "parts": [],
-            "command": ["python", "a.py"], "code": { "git": "https://old@host/a.git", "ref": "v1" },
+            "command": ["python", "a.py"], "code": { "git": "ssh://old@host/a.git", "ref": "v1" },
         });
         let plan: Plan = serde_json::from_value(plan).unwrap();
-        let same = "command: [python, a.py], code: {git: 'https://new@host/a.git', ref: v1}";
+        let same = "command: [python, a.py], code: {git: 'ssh://new@host/a.git', ref: v1}";
         for (settings, definition, expected) in [
             (same, "train", true),
             (same, "train:7", true),
             (same, "arn:aws:batch:us-east-1:123456789012:job-definition/train", true),
             (same, "train:8", false),
             (same, "other", false),
-            ("command: [python, b.py], code: {git: 'https://host/a.git', ref: v1}", "train", false),
-            ("command: [python, a.py], code: {git: 'https://host/a.git', ref: v2}", "train", false),
+            ("command: [python, b.py], code: {git: 'ssh://new@host/a.git', ref: v1}", "train", false),
+            ("command: [python, a.py], code: {git: 'ssh://new@host/a.git', ref: v2}", "train", false),
             ("command: [python, a.py]", "train", false),
         ] {
             assert_eq!(is_same_code(&plan, &file(settings), definition), expected, "{settings} {definition}");

@@ -13,7 +13,13 @@ pub(super) fn parse(upload: &Upload, bytes: &[u8], given: &Given, context: Conte
     if let (Some(sha256), Some(Code::Folder(_))) = (&given.code, &file.settings.code) {
         file.settings.code = Some(packed(upload, sha256)?);
     }
-    file.settings.env.extend(variables(upload, given.env.as_deref())?);
+    let variables = variables(upload, given.env.as_deref())?;
+    if let Some(name) = variables.keys().find(|name| file.settings.secrets.contains_key(*name)) {
+        let message =
+            format!("`{name}` is in the object's metadata `{ENV_METADATA}`, and in `secrets` of the file too");
+        return Err(vec![upload.problem(message, "leave out `--env`, or delete the name from `secrets`")].into());
+    }
+    file.settings.env.extend(variables);
     Ok(file)
 }
 

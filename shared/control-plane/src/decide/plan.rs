@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use super::{Context, stall};
 use crate::settings::{KEEP_FAILED_SECONDS, WORKSPACE_GIB};
-use spotsweep_protocol::claim::{Patterns, Preparation};
+use spotsweep_protocol::claim::{Patterns, Preparation, secret_parameter};
 use spotsweep_records::sweep::{EarlyStopping, Plan, Prepared, Ranking};
 use spotsweep_records::workspace::{Keep, Origin, WorkspacePlan};
 use spotsweep_sweep_file::{
-    self as sweep_file, ATTEMPTS, Folder, Goal, InitializationRate, Rejected, Resources, Start, SweepFile, Warning,
-    Workspace,
+    self as sweep_file, ATTEMPTS, Folder, Goal, InitializationRate, Rejected, Resources, Settings, Start, SweepFile,
+    Warning, Workspace,
 };
 
 /// Returns the plan of a file.
@@ -53,12 +53,7 @@ pub(super) fn plan(file: SweepFile, context: Context<'_>) -> Result<Prepared, Re
         tags: settings.tags.clone(),
         workspace: workspace(settings.workspace.as_ref(), context),
         restores: settings.checkpoints_of.is_some(),
-        preparation: Preparation::new(
-            settings.code.as_ref().and_then(sweep_file::Code::fetched),
-            settings.setup.clone(),
-            settings.env.clone(),
-            settings.resources.and_then(|resources| resources.shared_memory_mib),
-        ),
+        preparation: preparation(settings, &context.settings.bucket),
         patterns: settings.outputs.clone().map(Patterns::from).unwrap_or_default(),
         metric: file.metric.as_ref().map(ranking),
         suggests: file.search().is_some(),
@@ -83,6 +78,17 @@ pub(super) fn plan(file: SweepFile, context: Context<'_>) -> Result<Prepared, Re
     } else {
         Err(Rejected { problems, warnings: plan.warnings.into_vec() })
     }
+}
+
+/// Returns what the attempts prepare, with the secrets of the deployment that has this bucket.
+fn preparation(settings: &Settings, bucket: &str) -> Option<Preparation> {
+    let parameter = |(variable, name): (&String, &String)| (variable.clone(), secret_parameter(bucket, name));
+    Preparation::new(
+        settings.code.as_ref().and_then(|code| code.fetched(bucket)),
+        settings.setup.clone(),
+        (settings.env.clone(), settings.secrets.iter().map(parameter).collect()),
+        settings.resources.and_then(|resources| resources.shared_memory_mib),
+    )
 }
 
 /// Returns the file's warnings. A warning that depends on whether this deployment gives trials a workspace is added.
@@ -137,4 +143,44 @@ fn requirements(wanted: Resources) -> BTreeMap<String, String> {
         .into_iter()
         .filter_map(|(kind, amount)| Some((kind.to_owned(), amount?.to_string())))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use jiff::Timestamp;
+    use serde_json::json;
+    use spotsweep_records::sweep::upload::{Given, Upload};
+
+    use super::super::given;
+    use super::*;
+
+    #[test]
+    fn a_secret_is_of_the_deployment_and_no_other_value_replaces_it() {
+        let now = Timestamp::UNIX_EPOCH;
+        let upload = json!({ "bucket": "b", "key": "sweeps/s.yaml", "fingerprint": "v", "uploaded_at": now });
+        let upload: Upload = serde_json::from_value(upload).unwrap();
+        let file =
+            b"spotsweep: {secrets: {A: team-a}, code: {git: 'https://h/x.git', token: GIT}}\ntrials: [{lr: 1}]\n";
+        let planned = |env: &str| {
+            let settings = crate::settings::Settings::from_variables(|name| match name {
+                "SPOTSWEEP_WORKSPACE_GIB" => Some("0".to_owned()),
+                "SPOTSWEEP_BUCKET"
+                | "SPOTSWEEP_CLAIM_FUNCTION"
+                | "SPOTSWEEP_TRIAL_ROLE"
+                | "SPOTSWEEP_QUEUE"
+                | "SPOTSWEEP_JOB_DEFINITION" => Some("x".to_owned()),
+                _unset => None,
+            });
+            let context = Context { settings: &settings.unwrap(), now };
+            let given = Given { env: Some(env.to_owned()), ..Given::default() };
+            let prepared = given::parse(&upload, file, &given, context).and_then(|file| plan(file, context));
+            prepared.map(|prepared| json!(prepared.plan.preparation)).map_err(|rejected| rejected.problems)
+        };
+        let git = json!({ "private": { "git": "https://h/x.git" }, "token": "/spotsweep/x/GIT" });
+        let env = json!({ "A": { "secret": "/spotsweep/x/team-a" }, "B": "b" });
+        assert_eq!(planned(r#"{"B": "b"}"#).unwrap(), json!({ "code": git, "env": env }));
+        let problems = planned(r#"{"A": "b"}"#).unwrap_err();
+        assert!(problems.len() == 1 && problems[0].message.contains("`A` is in the object's metadata"), "{problems:?}");
+    }
 }

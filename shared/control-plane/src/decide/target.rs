@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use spotsweep_protocol::claim::{Preparation, secret_name};
 use spotsweep_records::sweep::Prepared;
 use spotsweep_records::sweep::target::{Base, BaseSnapshot, BaseVolume, Definition, Queue, Target, is_volume_id};
 use spotsweep_records::workspace::{Keep, Origin, SWEEP_TAG, WorkspacePlan};
@@ -77,6 +78,14 @@ pub fn check(prepared: &Prepared, target: &Target) -> Result<Checked, Vec<Proble
             Ok(found) => *wanted = found,
             Err(refused) => at("workspace", refused),
         }
+    }
+    for parameter in prepared.plan.secrets().difference(&target.secrets) {
+        let name = secret_name(parameter);
+        let is_of_code =
+            prepared.plan.preparation.as_ref().and_then(Preparation::code_token).as_ref() == Some(parameter);
+        let setting = if is_of_code { "code" } else { "secrets" };
+        let message = format!("this deployment has no secret {name}");
+        problems.push(prepared.file.problem_at(setting, message, format!("store it: `spotsweep secret set {name}`")));
     }
     if problems.is_empty() { Ok(checked) } else { Err(problems) }
 }

@@ -180,9 +180,9 @@ impl Asker<'_> {
     fn requests_credentials(self) -> Decision {
         let (request, role) = (self.request.clone(), self.context.settings.trial_role.clone());
         let restores = self.trial.restores;
-        let code = self.plan.packed_code();
+        let (code, secrets) = (self.plan.packed_code(), self.plan.secrets());
         Decision::advance(format!("attempt {} reads and writes for an hour", request.attempt))
-            .then(Command::IssueCredentials { request, restores, code, role })
+            .then(Command::IssueCredentials { request, restores, code, secrets, role })
     }
 
     fn has_mounted(mut self, volume: &str, found: &Found) -> Decision {

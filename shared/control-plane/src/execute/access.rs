@@ -1,10 +1,14 @@
-//! STS: credentials for one trial's parameters and outputs, and for the checkpoint that it starts from.
+//! STS: credentials for one trial's parameters and outputs, and for the checkpoint, the code and the secrets that it
+//! reads.
+
+use std::collections::BTreeSet;
 
 use super::{Executed, Service, Taken};
 use crate::calls::{AssumeRole, Sts, Tag};
 use crate::command::Command;
 use crate::event::TrialRequest;
 use crate::outcome::Outcome;
+use spotsweep_protocol::claim::secret_name;
 use spotsweep_records::workspace::TrialRef;
 
 /// Returns the service that issues credentials to attempts.
@@ -18,8 +22,8 @@ struct Issuer<C>(C);
 impl<C: Sts> Service for Issuer<C> {
     fn take(&self, command: Box<Command>) -> Taken<'_> {
         match *command {
-            Command::IssueCredentials { request, restores, code, role } => {
-                Ok(Box::pin(issue(&self.0, request, (restores, code), role)))
+            Command::IssueCredentials { request, restores, code, secrets, role } => {
+                Ok(Box::pin(issue(&self.0, request, (restores, code, secrets), role)))
             }
             other => Err(Box::new(other)),
         }
@@ -31,7 +35,7 @@ impl<C: Sts> Service for Issuer<C> {
 async fn issue(
     sts: &impl Sts,
     request: TrialRequest,
-    (restores, code): (Option<TrialRef>, Option<String>),
+    (restores, code, secrets): (Option<TrialRef>, Option<String>, BTreeSet<String>),
     role: String,
 ) -> Executed {
     let tag = |key: &str, value: String| -> Tag { (key.to_owned(), value) };
@@ -41,6 +45,9 @@ async fn issue(
     // objects.
     tags.extend(restores.map(|TrialRef { sweep, index }| tag("restores", format!("{sweep}/trials/{index}"))));
     tags.extend(code.map(|sha256| tag("code", sha256)));
+    // A variable of a policy has one value, so each secret has a tag of its own.
+    let names = secrets.iter().map(|parameter| secret_name(parameter).to_owned());
+    tags.extend(names.enumerate().map(|(number, name)| tag(&format!("secret-{number}"), name)));
     let session = format!("trial-{index}-attempt-{attempt}");
     let access = sts.assume_role(AssumeRole { role, session, tags }).await?;
     Ok(vec![Outcome::CredentialsIssued { request, access }])

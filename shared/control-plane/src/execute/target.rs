@@ -1,11 +1,11 @@
 //! Looks up what a sweep names in AWS, before anything is submitted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Executed, Service, Taken, all_pages, described, image};
 use crate::calls::{
-    Batch, CallError, DescribeJobDefinitions, DescribeSnapshots, DescribeVolumes, Ec2, Filter, JobDefinition, Snapshot,
-    Volume,
+    Batch, CallError, DescribeJobDefinitions, DescribeParameters, DescribeSnapshots, DescribeVolumes, Ec2, Filter,
+    JobDefinition, Snapshot, Ssm, Volume,
 };
 use crate::command::Command;
 use crate::outcome::Outcome;
@@ -20,17 +20,18 @@ use spotsweep_records::workspace::SWEEP_TAG;
 const FILTER_VALUES: usize = 200;
 
 /// Returns the service that looks up what a sweep names in AWS.
-pub fn targets(batch: impl Batch, ec2: impl Ec2) -> impl Service {
-    Targets { batch, ec2 }
+pub fn targets(batch: impl Batch, ec2: impl Ec2, ssm: impl Ssm) -> impl Service {
+    Targets { batch, ec2, ssm }
 }
 
 #[derive(Debug)]
-struct Targets<B, C> {
+struct Targets<B, C, S> {
     batch: B,
     ec2: C,
+    ssm: S,
 }
 
-impl<B: Batch, C: Ec2> Service for Targets<B, C> {
+impl<B: Batch, C: Ec2, S: Ssm> Service for Targets<B, C, S> {
     fn take(&self, command: Box<Command>) -> Taken<'_> {
         match *command {
             Command::CheckTarget { sweep, prepared } => Ok(Box::pin(self.look_up(sweep, prepared))),
@@ -42,15 +43,16 @@ impl<B: Batch, C: Ec2> Service for Targets<B, C> {
     }
 }
 
-impl<B: Batch, C: Ec2> Targets<B, C> {
+impl<B: Batch, C: Ec2, S: Ssm> Targets<B, C, S> {
     async fn look_up(&self, sweep: SweepId, prepared: Prepared) -> Executed {
         let plan = &prepared.plan;
-        let (definitions, queue, base) = tokio::try_join!(
+        let (definitions, queue, base, secrets) = tokio::try_join!(
             definitions(&self.batch, DefinitionQuery::of(&plan.definition)),
             queue(&self.batch, plan.queue.clone()),
             base(&self.ec2, BaseQuery::of(&prepared)),
+            secrets(&self.ssm, plan.secrets()),
         )?;
-        let target = Target { definitions, queue, base };
+        let target = Target { definitions, queue, base, secrets };
         Ok(vec![Outcome::TargetChecked { sweep, prepared, target }])
     }
 }
@@ -101,6 +103,16 @@ async fn base(ec2: &impl Ec2, query: Option<BaseQuery>) -> Result<Base, CallErro
             Base::Volumes(all_pages(page).await?.into_iter().map(volume).collect::<Result<_, _>>()?)
         }
     })
+}
+
+/// Returns those of the secrets that exist.
+async fn secrets(ssm: &impl Ssm, names: BTreeSet<String>) -> Result<BTreeSet<String>, CallError> {
+    if names.is_empty() {
+        return Ok(names);
+    }
+    let names: Vec<String> = names.into_iter().collect();
+    let page = |next_token| ssm.describe_parameters(DescribeParameters { names: names.clone(), next_token });
+    Ok(all_pages(page).await?.into_iter().collect())
 }
 
 async fn snapshot(ec2: &impl Ec2, id: String) -> Result<Option<BaseSnapshot>, CallError> {

@@ -1,6 +1,6 @@
 //! What an attempt prepares before the training command: its code, what it installs, and its environment.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -12,6 +12,9 @@ pub const PACKED_PREFIX: &str = "code/";
 
 /// Environment variables by name.
 pub type Environment = BTreeMap<String, String>;
+
+/// The name of a secret in SSM Parameter Store by the variable that gets its value.
+pub type SecretNames = BTreeMap<String, String>;
 
 /// What an attempt prepares before the training command.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,10 +32,24 @@ pub enum Preparation {
         setup: Vec<String>,
         /// Variables that the command and the setup get.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-        env: Environment,
+        env: BTreeMap<String, Variable>,
         /// Size of `/dev/shm` in MiB; the container's own if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         shared_memory_mib: Option<u32>,
+    },
+}
+
+/// Where the value of a variable comes from. A runner that knows no secrets cannot read the second form, and trains
+/// nothing without it.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Variable {
+    /// The value itself.
+    Text(String),
+    /// The runner reads it for each attempt.
+    Secret {
+        /// The parameter's name in SSM Parameter Store.
+        secret: String,
     },
 }
 
@@ -46,6 +63,13 @@ pub enum Code {
     Packed {
         /// SHA-256 of the archive, in hexadecimal.
         sha256: String,
+    },
+    /// A git repository that a secret opens. Runners of earlier versions do not know this form.
+    Private {
+        /// The repository.
+        private: Git,
+        /// The name in SSM Parameter Store of a token or of a private key.
+        token: String,
     },
 }
 
@@ -65,14 +89,27 @@ pub fn packed_key(sha256: &str) -> String {
     format!("{PACKED_PREFIX}{sha256}.tar.zst")
 }
 
+/// Returns the name in SSM Parameter Store of a deployment's secret. The bucket's name is the deployment's own.
+pub fn secret_parameter(bucket: &str, name: &str) -> String {
+    format!("/spotsweep/{bucket}/{name}")
+}
+
+/// Returns the secret's own name.
+pub fn secret_name(parameter: &str) -> &str {
+    parameter.rsplit('/').next().unwrap_or_default()
+}
+
 impl Preparation {
     /// Returns what is prepared; `None` if that is nothing.
     pub fn new(
         code: Option<Code>,
         setup: Vec<String>,
-        env: Environment,
+        (env, secrets): (Environment, SecretNames),
         shared_memory_mib: Option<u32>,
     ) -> Option<Self> {
+        let texts = env.into_iter().map(|(variable, text)| (variable, Variable::Text(text)));
+        let secrets = secrets.into_iter().map(|(variable, secret)| (variable, Variable::Secret { secret }));
+        let env: BTreeMap<_, _> = texts.chain(secrets).collect();
         let has_more = !setup.is_empty() || !env.is_empty() || shared_memory_mib.is_some();
         match code {
             Some(Code::Git(git)) if !has_more => Some(Self::Git(git)),
@@ -101,7 +138,7 @@ impl Preparation {
     pub fn packed(&self) -> Option<String> {
         match self.code() {
             Some(Code::Packed { sha256 }) => Some(sha256),
-            Some(Code::Git(_)) | None => None,
+            Some(Code::Git(_) | Code::Private { .. }) | None => None,
         }
     }
 
@@ -113,20 +150,51 @@ impl Preparation {
         }
     }
 
-    /// Returns the variables that the command and the setup get.
+    /// Returns the variables that the command and the setup get, without those whose values are secrets.
     pub fn env(&self) -> Environment {
-        match self {
-            Self::Git(_) => Environment::new(),
-            Self::All { env, .. } => env.clone(),
+        let text = |(name, value): (&String, &Variable)| match value {
+            Variable::Text(text) => Some((name.clone(), text.clone())),
+            Variable::Secret { .. } => None,
+        };
+        self.variables().filter_map(text).collect()
+    }
+
+    /// Returns the secrets that the command and the setup get.
+    pub fn secrets(&self) -> SecretNames {
+        let secret = |(name, value): (&String, &Variable)| match value {
+            Variable::Text(_) => None,
+            Variable::Secret { secret } => Some((name.clone(), secret.clone())),
+        };
+        self.variables().filter_map(secret).collect()
+    }
+
+    /// Returns the name of the secret that opens the repository of the code, if it needs one.
+    pub fn code_token(&self) -> Option<String> {
+        match self.code() {
+            Some(Code::Private { token, .. }) => Some(token),
+            Some(Code::Git(_) | Code::Packed { .. }) | None => None,
         }
     }
 
+    /// Returns the names of all secrets that an attempt reads, each once: those of variables, and that of the code.
+    pub fn all_secrets(&self) -> BTreeSet<String> {
+        self.secrets().into_values().chain(self.code_token()).collect()
+    }
+
     /// Returns the credentials in the URL of the code.
-    pub fn secrets(&self) -> Secrets {
+    pub fn credentials(&self) -> Secrets {
         match self.code() {
-            Some(Code::Git(Git { git, .. })) => Secrets::of(&git),
+            Some(Code::Git(Git { git, .. }) | Code::Private { private: Git { git, .. }, .. }) => Secrets::of(&git),
             Some(Code::Packed { .. }) | None => Secrets::default(),
         }
+    }
+
+    fn variables(&self) -> impl Iterator<Item = (&String, &Variable)> {
+        let variables = match self {
+            Self::Git(_) => None,
+            Self::All { env, .. } => Some(env),
+        };
+        variables.into_iter().flatten()
     }
 }
 
@@ -134,7 +202,7 @@ impl fmt::Debug for Preparation {
     /// Leaves out the variables' values, because records and replies are printed in logs.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (code, setup) = (self.code(), self.setup());
-        let names: Vec<String> = self.env().into_keys().collect();
+        let names: Vec<&String> = self.variables().map(|(name, _)| name).collect();
         write!(formatter, "Preparation {{ code: {code:?}, setup: {setup:?}, env: {names:?} }}")
     }
 }
@@ -143,7 +211,9 @@ impl fmt::Debug for Code {
     /// Leaves out the credentials of a URL.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Git(Git { git, reference }) => write!(formatter, "{:?} at {reference:?}", shown(git)),
+            Self::Git(Git { git, reference }) | Self::Private { private: Git { git, reference }, .. } => {
+                write!(formatter, "{:?} at {reference:?}", shown(git))
+            }
             Self::Packed { sha256 } => write!(formatter, "{sha256}"),
         }
     }
@@ -165,17 +235,33 @@ mod tests {
     #[test]
     fn earlier_runners_understand_code_from_git_alone() {
         let git = Git { git: "https://u:secret@h/x.git".to_owned(), reference: None };
-        let plain = Preparation::new(Some(Code::Git(git.clone())), Vec::new(), Environment::new(), None).unwrap();
+        let none = || (Environment::new(), SecretNames::new());
+        let plain = Preparation::new(Some(Code::Git(git.clone())), Vec::new(), none(), None).unwrap();
         assert_eq!(json!(plain), json!({"git": "https://u:secret@h/x.git"}));
         let env = Environment::from([("TOKEN".to_owned(), "secret".to_owned())]);
+        let secrets = SecretNames::from([("KEY".to_owned(), "/own/KEY".to_owned())]);
         let packed = Code::Packed { sha256: "ab".to_owned() };
-        for code in [None, Some(Code::Git(git)), Some(packed)] {
-            let whole = Preparation::new(code, vec!["make".to_owned()], env.clone(), Some(64)).unwrap();
+        let private = Code::Private { private: git.clone(), token: "/own/GIT".to_owned() };
+        for code in [None, Some(Code::Git(git)), Some(packed), Some(private)] {
+            let variables = (env.clone(), secrets.clone());
+            let whole = Preparation::new(code.clone(), vec!["make".to_owned()], variables, Some(64)).unwrap();
+            assert_eq!((whole.env(), whole.secrets(), whole.code()), (env.clone(), secrets.clone(), code));
             let written = json!(whole);
             assert_eq!(written.get("git"), None, "they must not leave out the rest: {written}");
             assert_eq!(serde_json::from_value::<Preparation>(written).unwrap(), whole);
             assert!(!format!("{whole:?}").contains("secret"), "{whole:?}");
         }
-        assert_eq!(Preparation::new(None, Vec::new(), Environment::new(), None), None);
+        assert_eq!(Preparation::new(None, Vec::new(), none(), None), None);
+    }
+
+    /// An earlier runner reads values as texts, and code in two forms.
+    #[test]
+    fn earlier_runners_cannot_read_secrets() {
+        let secrets = SecretNames::from([("KEY".to_owned(), "/own/KEY".to_owned())]);
+        let whole = Preparation::new(None, Vec::new(), (Environment::new(), secrets), None).unwrap();
+        assert_eq!(json!(whole), json!({"env": {"KEY": {"secret": "/own/KEY"}}}));
+        let git = Git { git: "https://h/x.git".to_owned(), reference: None };
+        let code = json!(Code::Private { private: git, token: "/own/GIT".to_owned() });
+        assert!(["git", "sha256"].iter().all(|known| code.get(known).is_none()), "{code}");
     }
 }

@@ -1,17 +1,24 @@
 //! `code:` under `spotsweep:`: the training code, from a folder or from git.
 
 use schemars::JsonSchema;
-use spotsweep_protocol::claim;
+use spotsweep_protocol::claim::{self, secret_parameter};
+use spotsweep_protocol::redact::credentials;
 
 use super::keys_of;
 use super::outputs::patterns;
-use crate::fields::{Fields, text};
+use crate::fields::{Fields, secret_name, text};
 use crate::problem::Report;
 use crate::scalar::Scalar;
 use crate::tree::{Kind, Node};
 
 /// Keys of `code`.
-pub(super) const KEYS: [&str; 6] = ["git", "ref", "folder", "include", "exclude", "sha256"];
+pub(super) const KEYS: [&str; 7] = ["git", "ref", "token", "folder", "include", "exclude", "sha256"];
+
+/// The problem of a URL that takes neither token nor key, and what to do.
+const NO_TOKEN: (&str, &str) = (
+    "`token` has no effect with this URL",
+    "write an `https://` URL for a token, or one of ssh (`git@host:path`) for a private key",
+);
 
 /// Characters of a SHA-256 in hexadecimal.
 const HASH_CHARS: usize = 64;
@@ -25,6 +32,8 @@ pub enum Code {
         git: String,
         /// Branch, tag or commit; the default branch if absent.
         reference: Option<String>,
+        /// Name of the secret with a token or a private key that opens the repository.
+        token: Option<String>,
     },
     /// A folder next to the sweep file, which is not packed yet.
     Folder(Folder),
@@ -51,11 +60,24 @@ impl Code {
         }
     }
 
-    /// Returns the code that trials can fetch; `None` for a folder that is not packed yet.
-    pub fn fetched(&self) -> Option<claim::Code> {
+    /// Returns the name of the secret that opens the repository.
+    pub fn token(&self) -> Option<&str> {
         match self {
-            Self::Git { git, reference } => {
-                Some(claim::Code::Git(claim::Git { git: git.clone(), reference: reference.clone() }))
+            Self::Git { token, .. } => token.as_deref(),
+            Self::Folder(_) | Self::Packed { .. } => None,
+        }
+    }
+
+    /// Returns the code that trials can fetch; `None` for a folder that is not packed yet. The token is a secret
+    /// of the deployment that has this bucket.
+    pub fn fetched(&self, bucket: &str) -> Option<claim::Code> {
+        match self {
+            Self::Git { git, reference, token } => {
+                let git = claim::Git { git: git.clone(), reference: reference.clone() };
+                Some(match token {
+                    Some(name) => claim::Code::Private { private: git, token: secret_parameter(bucket, name) },
+                    None => claim::Code::Git(git),
+                })
             }
             Self::Packed { sha256 } => Some(claim::Code::Packed { sha256: sha256.clone() }),
             Self::Folder(_) => None,
@@ -92,6 +114,8 @@ pub(super) struct CodeFields {
     git: Option<String>,
     /// Branch, tag or commit; the default branch if absent.
     r#ref: Option<String>,
+    /// Name of the secret with a token or a private key for the repository. `spotsweep secret set` stores it.
+    token: Option<String>,
     /// Path of a folder, from the sweep file's folder.
     folder: Option<String>,
     /// Patterns as in `.gitignore` of files that are sent although they would be left out.
@@ -139,7 +163,7 @@ pub(super) fn read(node: &Node, report: &mut Report<'_>) -> Option<Code> {
 
 /// Reports keys that have no meaning for this source.
 fn check_belonging(fields: Fields<'_>, source: &str, report: &mut Report<'_>) {
-    for (key, of) in [("ref", "git"), ("include", "folder"), ("exclude", "folder")] {
+    for (key, of) in [("ref", "git"), ("token", "git"), ("include", "folder"), ("exclude", "folder")] {
         if let Some(entry) = fields.entry(key).filter(|_| of != source) {
             let message = format!("`{key}` has no effect with `{source}`");
             report.add(entry.key_place, message, format!("delete it: it belongs to `{of}`"));
@@ -189,5 +213,69 @@ fn git(fields: Fields<'_>, report: &mut Report<'_>) -> Option<Code> {
     if let (true, Some(node)) = (git.contains(char::is_control), fields.get("git")) {
         report.add(node.place, "`git` has a line break or another control character", "write the URL on one line");
     }
-    Some(Code::Git { git: git.to_owned(), reference })
+    if let (true, Some(node)) = (has_credentials(git), fields.get("git")) {
+        let message = "`git` has a password or a token in it: the bucket and the table would keep it";
+        let help =
+            "store it with `spotsweep secret set GIT_TOKEN`, delete it from the URL and write `token: GIT_TOKEN`";
+        report.add(node.place, message, help);
+    }
+    let token = fields.get("token").and_then(|node| secret_name(node, "token", report));
+    if let (Some((message, help)), Some(entry)) = (token_problem(git), fields.entry("token")) {
+        report.add(entry.key_place, message, help);
+    }
+    Some(Code::Git { git: git.to_owned(), reference, token })
+}
+
+/// Whether a URL has a password or a token. A user name alone is none to ssh, which needs one.
+fn has_credentials(url: &str) -> bool {
+    let is_user = |part: &str, rest: &str| url.starts_with("ssh://") && !part.contains(':') && rest.starts_with('@');
+    credentials(url).into_iter().any(|at| !is_user(&url[at.clone()], &url[at.end..]))
+}
+
+/// Returns why a token or a private key cannot go to this URL, and what to do.
+fn token_problem(url: &str) -> Option<(&'static str, &'static str)> {
+    let host = |rest: &'_ str| rest.split(['/', ':', '?', '#']).next().map(str::to_owned);
+    let Some((scheme, rest)) = url.split_once("://") else {
+        // Git takes a colon before the first slash for the end of a host.
+        let is_ssh = url.split('/').next().is_some_and(|host| host.contains(':'));
+        return (!is_ssh).then_some(NO_TOKEN);
+    };
+    match scheme {
+        "https" | "ssh" => None,
+        // Nothing goes over the network.
+        "http" if host(rest).is_some_and(|host| matches!(host.as_str(), "127.0.0.1" | "localhost")) => None,
+        "http" => Some(("`git` is an `http://` URL, and would send the token in the clear", "write `https://`")),
+        _ => Some(NO_TOKEN),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_has_credentials_or_takes_a_token() {
+        // The URL, whether it has credentials, and whether a token or a key can go to it.
+        let cases = [
+            ("https://github.com/me/x.git", false, true),
+            ("https://ana:s3cr3t@git.example/x.git", true, true),
+            ("https://s3cr3t@git.example/x.git", true, true),
+            ("https://git.example/x.git?private_token=s3cr3t", true, true),
+            ("git@git.example:me/x.git", false, true),
+            ("git.example:me/x.git", false, true),
+            ("ana:s3cr3t@git.example:x.git", true, true),
+            ("ssh://git@git.example:22/x.git", false, true),
+            ("ssh://git:s3cr3t@git.example/x.git", true, true),
+            ("http://git.example/x.git", false, false),
+            ("http://127.0.0.1.git.example/x.git", false, false),
+            ("http://127.0.0.1:8080/x.git", false, true),
+            ("http://localhost/x.git", false, true),
+            ("git://git.example/x.git", false, false),
+            ("file:///srv/a@b/x.git", false, false),
+            ("/srv/a:b/x.git", false, false),
+        ];
+        for (url, with_credentials, takes_token) in cases {
+            assert_eq!((has_credentials(url), token_problem(url).is_none()), (with_credentials, takes_token), "{url}");
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::super::fields::{Fields, written};
-use super::super::problem::Report;
+use super::super::problem::{Place, Report};
 use super::super::tree::{Entry, Node};
 
 /// The most variables, and the most bytes of all names and values: the sweep's record has them, and each event of a
@@ -63,10 +63,7 @@ pub(super) fn read(node: &Node, parameters: &[String], report: &mut Report<'_>) 
     for entry in fields.entries() {
         let Some(value) = written(&entry.value, &entry.key, report) else { continue };
         check(entry, &value, report);
-        if parameters.contains(&entry.key) {
-            let message = format!("a parameter sets `{}` too, and replaces this value", entry.key);
-            report.warn(entry.key_place, message, "rename one of the two");
-        }
+        warn_about_parameter(&entry.key, entry.key_place, parameters, report);
         variables.insert(entry.key.clone(), value);
     }
     let bytes: usize = variables.iter().map(|(name, value)| name.len() + value.len()).sum();
@@ -78,6 +75,14 @@ pub(super) fn read(node: &Node, parameters: &[String], report: &mut Report<'_>) 
     variables
 }
 
+/// Warns about a variable that a parameter becomes too.
+pub(super) fn warn_about_parameter(name: &str, at: Place, parameters: &[String], report: &mut Report<'_>) {
+    if parameters.iter().any(|parameter| parameter == name) {
+        let message = format!("a parameter sets `{name}` too, and replaces this value");
+        report.warn(at, message, "rename one of the two");
+    }
+}
+
 /// Returns why a trial cannot have this variable, and what to do.
 pub fn variable_problem(name: &str, value: &str) -> Option<(String, &'static str)> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -86,7 +91,7 @@ pub fn variable_problem(name: &str, value: &str) -> Option<(String, &'static str
         return Some((format!("`{name}` is no name of an environment variable"), help));
     }
     if let Some(Owner { why, help, .. }) = owner(name) {
-        return Some((format!("`env` cannot set `{name}`: {why}"), help));
+        return Some((format!("`{name}` cannot be set: {why}"), help));
     }
     value.contains('\0').then(|| (format!("the value of `{name}` has a null character"), "delete it"))
 }
@@ -97,7 +102,7 @@ fn check(entry: &Entry, value: &str, report: &mut Report<'_>) {
         report.add(entry.key_place, message, help);
     } else if SECRET.iter().any(|part| name.to_ascii_uppercase().contains(part)) && !value.is_empty() {
         let message = format!("`{name}` looks like a secret: the bucket and the table keep its value as it is written");
-        let help = "put it into a job definition's `secrets`, or let the script read it";
+        let help = "store it with `spotsweep secret set NAME`, and write `secrets: [NAME]`";
         report.warn(entry.key_place, message, help);
     }
 }

@@ -166,6 +166,7 @@ fn own() -> Json {
         ("code", one_of(&[".", "../train"])),
         ("setup", one_of(&["pip install x", "make"])),
         ("env", named(scalar(), 0..3)),
+        ("secrets", one_of(&["A", "a-b", "hf_", "2"]).prop_map(|name| json!([name])).boxed()),
         ("command", one_of(&["python", "${args}"]).prop_map(|element| json!([element])).boxed()),
         ("resources", pairs("vcpus", "gpus", (1_i64..9).prop_map(Value::from).boxed())),
         ("workspace", prop_oneof![Just(json!("off")), workspace].boxed()),

@@ -1,0 +1,100 @@
+//! Names of secrets. A person may write a secret itself in place of its name, so no message shows all of a wrong name.
+
+/// The most characters of a name. With a deployment's prefix the name is a parameter's in SSM Parameter Store, of up to
+/// 1011 characters (<https://docs.aws.amazon.com/systems-manager/latest/userguide/sysman-paramstore-su-create.html>),
+/// and the value of a session tag, of up to 256 (<https://docs.aws.amazon.com/STS/latest/APIReference/API_Tag.html>).
+const MOST_CHARS: usize = 100;
+
+/// The most characters of a wrong name that a message shows.
+const SHOWN_CHARS: usize = 4;
+
+/// How tokens begin.
+const TOKENS: [&str; 15] = [
+    "hf_",
+    "ghp_",
+    "gho_",
+    "ghs_",
+    "ghu_",
+    "ghr_",
+    "github_pat_",
+    "glpat-",
+    "sk-",
+    "AKIA",
+    "ASIA",
+    "xoxb-",
+    "xoxa-",
+    "xoxp-",
+    "wandb_v1_",
+];
+/// The least characters of a token that begins so. `hf_token` is a name.
+const TOKEN_CHARS: usize = 20;
+/// The least characters of a key that has only hexadecimal digits. One of W&B has 40.
+const KEY_CHARS: usize = 32;
+
+/// Returns why a secret cannot have this name, and what to do.
+pub fn secret_name_problem(name: &str) -> Option<(String, &'static str)> {
+    // All of these are allowed in a parameter's name and in a tag's value. A slash would reach other deployments.
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    let start = start(name);
+    if name.starts_with("arn:") {
+        let help = "`spotsweep secret set NAME` stores the value for this deployment; write that name here";
+        return Some(("a secret is named by its name, and this is an ARN".to_owned(), help));
+    }
+    if is_value(name) {
+        let help = "`spotsweep secret set NAME` stores the value; write its name here";
+        return Some((format!("`{start}…` looks like a secret itself, where its name belongs"), help));
+    }
+    let help = "write 1 to 100 letters, digits, `_`, `-` and `.`, the first one no `-` and no `.`";
+    if name.is_empty() {
+        return Some(("a secret has no name".to_owned(), help));
+    }
+    let is_name = !name.starts_with(['.', '-']) && name.chars().all(is_allowed);
+    (!is_name).then(|| (format!("`{start}…` is no name of a secret"), help))
+}
+
+/// Returns as much of a wrong name as a message may show.
+pub(crate) fn start(name: &str) -> String {
+    name.chars().take(SHOWN_CHARS).collect()
+}
+
+/// Whether a text has the form of a secret's value.
+fn is_value(text: &str) -> bool {
+    let length = text.chars().count();
+    let is_token = length >= TOKEN_CHARS && TOKENS.iter().any(|start| text.starts_with(start));
+    let is_key = length >= KEY_CHARS && text.chars().all(|c| c.is_ascii_hexdigit());
+    length > MOST_CHARS || is_token || is_key || text.contains(['=', ':', ' ', '\n']) || text.starts_with("-----BEGIN")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn no_message_shows_more_than_the_start_of_what_may_be_a_secret() {
+        let longest = "n".repeat(MOST_CHARS);
+        for name in ["A", "hf_token", "sk-learn", "team-wandb.v2", "0", "deadbeef", longest.as_str()] {
+            assert_eq!(secret_name_problem(name), None, "{name}");
+        }
+        let too_long = "n".repeat(MOST_CHARS + 1);
+        let key = "0123456789abcdef".repeat(3);
+        let values = [
+            "hf_s3cr3tpws3cr3tpws3cr3tpw",
+            "github_pat_s3cr3tpws3cr3tpw",
+            "sk-proj-s3cr3tpws3cr3tpw",
+            "AKIAIOSFODNN7EXAMPLE",
+            "-----BEGIN PRIVATE KEY-----\ns3cr3tpw",
+            "KEY=s3cr3tpw",
+            "two words",
+            &key,
+            &too_long,
+        ];
+        let names = ["", ".hidden", "-x", "a/b", "é", "arn:aws:ssm:us-east-1:1:parameter/x", "/own/NAME"];
+        for name in values.into_iter().chain(names) {
+            let (message, help) = secret_name_problem(name).unwrap();
+            let rest: String = name.chars().skip(SHOWN_CHARS).collect();
+            assert!(rest.is_empty() || !message.contains(&rest), "{message}");
+            assert_eq!(values.contains(&name), message.contains("looks like"), "{message} {help}");
+        }
+    }
+}
