@@ -72,16 +72,13 @@ impl Secrets {
     }
 
     /// Stores what a sweep file names, for a stack that ends with this command. The values are those of this shell's
-    /// variables: `variable` reads them.
+    /// variables.
     #[cfg(feature = "local")]
-    pub(crate) async fn take_from_shell(
-        &self,
-        settings: &Settings,
-        variable: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<(), Failure> {
+    pub(crate) async fn take_from_shell(&self, settings: &Settings) -> Result<(), Failure> {
         for name in settings.secret_names() {
             let of_secret = settings.secrets.iter().filter(|(_, secret)| *secret == name).map(|(of, _)| of.as_str());
-            let value = of_secret.chain([name]).find_map(variable).filter(|value| !value.is_empty());
+            let value = of_secret.chain([name]).find_map(|name| std::env::var(name).ok());
+            let value = value.filter(|value| !value.is_empty());
             let unset =
                 || Failure::usage(format!("the file names the secret {name}: set the variable {name} in this shell"));
             self.set(name, value.ok_or_else(unset)?).await?;

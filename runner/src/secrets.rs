@@ -23,7 +23,6 @@ pub(crate) enum SecretsError {
 }
 
 /// Values by the name of the parameter.
-#[derive(Default)]
 pub(crate) struct Secrets(BTreeMap<String, String>);
 
 impl Secrets {

@@ -182,8 +182,7 @@ async fn sweep(stack: &mut Stack, file: &Path, args: &Demo, wish: Wish) -> Resul
     let s3 = spotsweep_aws::path_style_s3(stack.config());
     let settings = sweep_file::read(file, "")?.ok().map(|file| file.settings);
     if let Some(settings) = &settings {
-        let secrets = Secrets::of_bucket(stack.config(), BUCKET);
-        secrets.take_from_shell(settings, &|name| std::env::var(name).ok()).await?;
+        Secrets::of_bucket(stack.config(), BUCKET).take_from_shell(settings).await?;
     }
     let code = match settings.as_ref().and_then(|settings| settings.code.as_ref()?.folder()) {
         Some(folder) => Some(code_folder::look(file, folder)?.send(&s3, BUCKET, false).await?),

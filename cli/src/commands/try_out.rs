@@ -112,8 +112,7 @@ pub(super) async fn run(mut args: TryOut) -> Result<ExitCode, Failure> {
     let mut stack = unless_stopped(start(&args, &code)).await?;
     let answer = unless_stopped(async {
         if let Some(file) = &file {
-            let secrets = Secrets::of_bucket(stack.config(), BUCKET);
-            secrets.take_from_shell(&file.settings, &|name| std::env::var(name).ok()).await?;
+            Secrets::of_bucket(stack.config(), BUCKET).take_from_shell(&file.settings).await?;
         }
         tried(&mut stack, (&script, &code), &args).await
     })

@@ -13,7 +13,7 @@ use crate::launch::Launcher;
 
 const TOKEN: &str = "SPOTSWEEP_GIT_TOKEN";
 const USER: &str = "SPOTSWEEP_GIT_USER";
-/// The user name beside a token, where the secret has none. GitHub and GitLab take any.
+/// The user name that git sends with a token, if the secret has no user name. GitHub and GitLab accept any.
 const ANY_USER: &str = "x-access-token";
 const HELPER: &str = r#"!f() { test "$1" = get && printf 'username=%s\npassword=%s\n' "$SPOTSWEEP_GIT_USER" "$SPOTSWEEP_GIT_TOKEN"; }; f"#;
 

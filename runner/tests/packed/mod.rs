@@ -8,7 +8,7 @@ use axum::http::{Method, StatusCode};
 use serde_json::json;
 use spotsweep_code::{Selection, list, pack};
 
-use crate::world::{Answer, World, generous, read, well};
+use crate::world::{Answer, World, generous, preparing, read, well};
 
 fn packed(folder: &Path) -> (String, Vec<u8>) {
     let mut archive = Vec::new();
@@ -18,13 +18,7 @@ fn packed(folder: &Path) -> (String, Vec<u8>) {
 }
 
 fn with_code(request: &str, nth: usize, sha256: &str) -> Answer {
-    match (request, generous(request, nth)) {
-        ("claim", Answer::Json(mut grant)) => {
-            grant["granted"]["code"] = json!({"code": {"sha256": sha256}});
-            Answer::Json(grant)
-        }
-        (_, other) => other,
-    }
+    preparing(json!({"code": {"sha256": sha256}}), request, nth)
 }
 
 fn write(world: &World, train: &str) -> std::path::PathBuf {
@@ -41,9 +35,7 @@ async fn each_attempt_has_the_folder_as_it_was_packed() {
     fn granted(request: &str, nth: usize) -> Answer {
         with_code(request, nth, SHA256.get().unwrap())
     }
-    let world = World::start(granted, well).await;
-    fs::create_dir_all(world.path("volume")).unwrap();
-    world.attach(&world.path("volume"));
+    let world = World::with_volume(granted).await;
     let folder = write(&world, ". ./lib/name.sh; echo \"$NAME in $(basename $PWD)\"; echo own > output; sh change.sh");
     let elsewhere = world.path("elsewhere");
     fs::create_dir_all(&elsewhere).unwrap();

@@ -37,7 +37,8 @@ impl Hidden {
         shown.join("\n")
     }
 
-    /// Returns a line without its hidden spans, or nothing of it if there may be more to hide, and how many characters remain before the one at `before`.
+    /// Returns a line without its hidden spans, or nothing of it if there may be more to hide. Also returns how many
+    /// characters remain before the one at `before`.
     pub(crate) fn line(&self, number: u32, line: &str, before: u32) -> (String, u32) {
         if self.is_full() {
             return (HIDDEN.to_owned(), 0);

@@ -60,8 +60,8 @@ pub use repeats::Repeats;
 pub use search_space::{MOST_STEPS, SearchSpace};
 pub use secret_name::secret_name_problem;
 pub use settings::{
-    ATTEMPTS, Budget, Code, Folder, InitializationRate, Keep, MOST_SECRETS, Notifications, Outputs, Resources,
-    Settings, Stalled, Start, Workspace, initialization_rate, variable_problem,
+    ATTEMPTS, Budget, Code, Folder, InitializationRate, Keep, Notifications, Outputs, Resources, Settings, Stalled,
+    Start, Workspace, initialization_rate, variable_problem,
 };
 
 use problem::Report;

@@ -26,7 +26,6 @@ mod workspace;
 pub use code::{Code, Folder};
 pub use environment::variable_problem;
 pub use outputs::Outputs;
-pub use secrets::MOST_SECRETS;
 pub use stalled::Stalled;
 pub use workspace::{InitializationRate, Keep, Start, Workspace, initialization_rate};
 

@@ -14,7 +14,7 @@ use crate::tree::{Kind, Node};
 
 /// The most secrets of a sweep, with that of its code. Each is a tag of the session whose credentials read it, and the
 /// role names each tag (TrialRole in infra/control-plane.yaml).
-pub const MOST_SECRETS: usize = 10;
+const MOST_SECRETS: usize = 10;
 
 /// A list of names, each of a variable and of its secret, or the secret's name for each variable.
 #[derive(JsonSchema)]
