@@ -11,7 +11,7 @@ use aws_sdk_s3::primitives::ByteStream;
 use spotsweep_code::{Listing, MOST_BYTES, Packed, Selection, list, pack, pattern, verify};
 use spotsweep_protocol::claim::packed_key;
 use spotsweep_protocol::failure::{Context, Failure};
-use spotsweep_protocol::words::counted;
+use spotsweep_protocol::words::{counted, size};
 use spotsweep_sweep_file::Folder;
 use tokio::task::block_in_place;
 
@@ -70,11 +70,11 @@ pub(crate) fn below(sweep_file: &Path, folder: &str) -> PathBuf {
 impl Found {
     fn show(&self) {
         let Self { path, listing } = self;
-        let (files, bytes) = (counted(listing.files.len(), "file"), show::bytes(listing.bytes()));
+        let (files, bytes) = (counted(listing.files.len(), "file"), size(listing.bytes()));
         out::note(format_args!("code: {files}, {bytes}, of {}", path.display()));
         if listing.bytes() > ASKED_BYTES {
             for item in listing.largest() {
-                out::note(format_args!("  {}  {}", show::bytes(item.content.bytes()), item.path));
+                out::note(format_args!("  {}  {}", size(item.content.bytes()), item.path));
             }
         }
         for finding in &listing.findings {
@@ -93,11 +93,11 @@ impl Found {
     pub(crate) async fn send(&self, s3: &Client, bucket: &str, yes: bool) -> Result<String, Failure> {
         let bytes = self.listing.bytes();
         if bytes > MOST_BYTES {
-            let (most, bytes) = (show::bytes(MOST_BYTES), show::bytes(bytes));
+            let (most, bytes) = (size(MOST_BYTES), size(bytes));
             return Err(Failure::usage(format!("the code has {bytes}, and {most} are the most: leave the data out")));
         }
         if bytes > ASKED_BYTES {
-            let what = format!("send {} of code", show::bytes(bytes));
+            let what = format!("send {} of code", size(bytes));
             Loss { what: &what, named: None, id: None }.agreed(yes).await?;
         }
         let mut archive = tempfile::tempfile().context(|| "cannot make a temporary file for the code")?;
@@ -142,7 +142,7 @@ async fn put(s3: &Client, bucket: &str, sha256: &str, (mut archive, is_new): (Fi
     let cannot_read = || "cannot read the temporary file of the code";
     let bytes = archive.metadata().context(cannot_read)?.len();
     archive.seek(SeekFrom::Start(0)).context(cannot_read)?;
-    out::note(format_args!("sending {} to s3://{bucket}/{key}", show::bytes(bytes)));
+    out::note(format_args!("sending {} to s3://{bucket}/{key}", size(bytes)));
     let body = ByteStream::read_from().file(tokio::fs::File::from_std(archive)).build().await.context(cannot_read)?;
     let put = s3.put_object().bucket(bucket).key(&key).body(body).set_if_none_match(is_new.then(|| "*".to_owned()));
     match put.send().await {

@@ -27,20 +27,6 @@ pub(crate) fn text(value: &Value) -> String {
     }
 }
 
-/// A number of bytes with a unit.
-pub(crate) fn bytes(bytes: u64) -> String {
-    let units = ["KiB", "MiB", "GiB", "TiB"];
-    let mut size = bytes as f64;
-    let mut unit = "bytes";
-    for larger in units {
-        if size < 1024.0 {
-            break;
-        }
-        (size, unit) = (size / 1024.0, larger);
-    }
-    if unit == "bytes" { format!("{bytes} bytes") } else { format!("{size:.1} {unit}") }
-}
-
 /// Hours of trainings. Less than one hour is in minutes and seconds.
 pub(crate) fn hours(hours: f64) -> String {
     if hours < 0.95 { duration(hours * 3600.0) } else { format!("{hours:.1} h") }
@@ -112,13 +98,6 @@ mod tests {
     fn hours_read_well() {
         for (given, text) in [(0.002, "7.2 s"), (0.5, "30 min"), (0.96, "1.0 h"), (48.31, "48.3 h")] {
             assert_eq!(hours(given), text);
-        }
-    }
-
-    #[test]
-    fn bytes_have_a_readable_unit() {
-        for (count, expected) in [(0, "0 bytes"), (1023, "1023 bytes"), (1536, "1.5 KiB"), (5 << 40, "5.0 TiB")] {
-            assert_eq!(bytes(count), expected);
         }
     }
 

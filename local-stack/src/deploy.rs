@@ -11,12 +11,15 @@ use crate::installation::{ARCHITECTURE, Installation, TEMPLATE};
 use crate::job_role;
 use crate::package::{Bootstraps, located, point_at};
 use crate::run_folder::RunFolder;
-use crate::template::{Template, describe};
+use crate::template::{Source, Template, describe};
 use spotsweep_protocol::failure::{Context, Failure};
 
 /// The local control plane's bucket.
 pub const BUCKET: &str = "spotsweep-local";
+/// The bucket of the functions' code and of the template.
 const ARTIFACTS: &str = "spotsweep-local-artifacts";
+/// The template's key in that bucket.
+const TEMPLATE_KEY: &str = "control-plane.yaml";
 /// Name of the CloudFormation stack.
 pub const STACK: &str = "spotsweep-local";
 
@@ -46,7 +49,7 @@ impl Package {
         tokio::task::spawn_blocking(make).await.context(|| "zipping the functions was cut off")?
     }
 
-    /// Uploads the zips, creates the stack and the jobs' role, and checks what exists then. Returns the table's name.
+    /// Uploads the zips and the template, creates the stack and the jobs' role, and checks what exists then. Returns the table's name.
     ///
     /// # Errors
     /// A request fails, or a resource is missing.
@@ -72,6 +75,9 @@ impl Package {
             let put = s3.put_object().bucket(ARTIFACTS).key(format!("{name}.zip")).body(body).send().await;
             put.context(|| format!("cannot upload the code of {name}"))?;
         }
+        let body = self.template.clone().into_bytes().into();
+        let put = s3.put_object().bucket(ARTIFACTS).key(TEMPLATE_KEY).body(body).send().await;
+        put.context(|| "cannot upload the template")?;
         Ok(())
     }
 
@@ -93,7 +99,8 @@ impl Package {
             // The emulator moves a workspace in a second.
             ("PollMs", "150"),
         ];
-        let template = Template { stack: STACK, text: &self.template, parameters: &parameters };
+        let url = format!("https://s3.amazonaws.com/{ARTIFACTS}/{TEMPLATE_KEY}");
+        let template = Template { stack: STACK, source: Source::Url(&url), parameters: &parameters };
         template.deploy(client).await
     }
 

@@ -4,7 +4,7 @@
 
 use aws_sdk_cloudformation::Client;
 
-use crate::template::Template;
+use crate::template::{Source, Template};
 use spotsweep_protocol::failure::Failure;
 
 pub(crate) const JOB_ROLE: &str = "job";
@@ -22,5 +22,7 @@ const TEMPLATE: &str = r#"{
 /// Creates the role. `runner_policy` is an output of the control plane's stack.
 pub(crate) async fn create(client: &Client, runner_policy: &str) -> Result<(), Failure> {
     let parameters = [("Name", JOB_ROLE), ("RunnerPolicy", runner_policy)];
-    Template { stack: "spotsweep-local-job", text: TEMPLATE, parameters: &parameters }.deploy(client).await
+    Template { stack: "spotsweep-local-job", source: Source::Text(TEMPLATE), parameters: &parameters }
+        .deploy(client)
+        .await
 }

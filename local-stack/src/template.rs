@@ -16,9 +16,19 @@ pub(crate) struct Template<'a> {
     /// Name of the stack.
     pub stack: &'a str,
     /// The template as YAML or JSON.
-    pub text: &'a str,
+    pub source: Source<'a>,
     /// Names and values of the parameters.
     pub parameters: &'a [(&'a str, &'a str)],
+}
+
+/// Where a template is.
+#[derive(Debug)]
+pub(crate) enum Source<'a> {
+    /// In the request, which takes 51 200 bytes
+    /// (<https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html>).
+    Text(&'a str),
+    /// In S3.
+    Url(&'a str),
 }
 
 impl Template<'_> {
@@ -26,10 +36,12 @@ impl Template<'_> {
     pub(crate) async fn deploy(&self, client: &aws_sdk_cloudformation::Client) -> Result<(), Failure> {
         let parameter =
             |(key, value): &(&str, &str)| Parameter::builder().parameter_key(*key).parameter_value(*value).build();
-        client
-            .create_stack()
+        let request = match self.source {
+            Source::Text(text) => client.create_stack().template_body(text),
+            Source::Url(url) => client.create_stack().template_url(url),
+        };
+        request
             .stack_name(self.stack)
-            .template_body(self.text)
             .capabilities(Capability::CapabilityNamedIam)
             .capabilities(Capability::CapabilityAutoExpand)
             .set_parameters(Some(self.parameters.iter().map(parameter).collect()))

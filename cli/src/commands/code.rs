@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::Subcommand;
 use spotsweep_protocol::claim::{PACKED_PREFIX, packed_key};
 use spotsweep_protocol::failure::{Context, Failure};
+use spotsweep_protocol::words::size;
 use spotsweep_sweep_file::{Code as Named, Folder};
 
 use crate::consent::Loss;
@@ -83,7 +84,7 @@ async fn ls(bucket: Bucket) -> Result<(), Failure> {
             let sha256 = key.strip_prefix(PACKED_PREFIX)?.strip_suffix(".tar.zst")?.to_owned();
             let bytes = object.size.and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or(0);
             let sent = object.last_modified.map(|at| at.to_string()).unwrap_or_default();
-            Some(vec![sent, show::bytes(bytes), sha256])
+            Some(vec![sent, size(bytes), sha256])
         }));
         Ok(())
     })

@@ -15,8 +15,8 @@ use tokio::time::{sleep, timeout};
 
 use self::reclaim::Reclaim;
 use crate::consent::Loss;
+use crate::out;
 use crate::signals::{requested_stop, unless_stopped};
-use crate::{out, show};
 use spotsweep_aws::Reader;
 use spotsweep_local_stack::group::Group;
 use spotsweep_local_stack::installation::Installation;
@@ -26,7 +26,7 @@ use spotsweep_local_stack::sdk::{self, LOCAL_CREDENTIAL, LOCAL_REGION};
 use spotsweep_local_stack::stack::{Logs, Ready, Stack, StackOptions};
 use spotsweep_local_stack::state::{Desk, Hosting, State};
 use spotsweep_protocol::failure::{Context, Failure};
-use spotsweep_protocol::words::counted;
+use spotsweep_protocol::words::{counted, size};
 
 /// `spotsweep local`
 #[derive(Debug, Subcommand)]
@@ -139,7 +139,7 @@ pub(crate) async fn clear_killed(installation: &Installation) -> Result<(), Fail
         out::note(format_args!("an earlier local stack was killed: its sweeps are gone"));
         out::note(format_args!(
             "cleared what it had left: {processes}, loop devices and mounts: {devices}, {}",
-            show::bytes(bytes)
+            size(bytes)
         ));
     }
     Ok(())

@@ -13,7 +13,7 @@ use crate::sweeps::Found;
 use crate::target::Table;
 use crate::{out, sweeps};
 use spotsweep_protocol::failure::{FAILED, Failure};
-use spotsweep_protocol::words::counted;
+use spotsweep_protocol::words::{counted, size};
 
 /// `spotsweep pull`
 #[derive(Debug, clap::Args)]
@@ -102,11 +102,7 @@ pub(super) async fn run(args: Pull) -> Result<ExitCode, Failure> {
 fn tell_end(args: &Pull, folder: &Path, fetched: Tally, there: Tally, troubles: &[Trouble]) -> Result<(), Failure> {
     let skipped = if there.files > 0 { format!(", {} there already", there.files) } else { String::new() };
     let failed = if troubles.is_empty() { String::new() } else { format!(", {} not fetched", troubles.len()) };
-    out::note(format_args!(
-        "{} fetched, {}{skipped}{failed}",
-        counted(fetched.files, "file"),
-        show::bytes(fetched.bytes)
-    ));
+    out::note(format_args!("{} fetched, {}{skipped}{failed}", counted(fetched.files, "file"), size(fetched.bytes)));
     let path = folder.display();
     let troubles: Vec<Value> = troubles.iter().map(Trouble::json).collect();
     out::results(|to| match args.json {

@@ -28,6 +28,20 @@ pub fn noun_for<N: Copy + PartialEq + From<u8>>(count: N, noun: &str) -> String 
     }
 }
 
+/// Returns a number of bytes with a unit: `12 bytes`, `1.5 GiB`.
+pub fn size(bytes: u64) -> String {
+    let units = ["KiB", "MiB", "GiB", "TiB"];
+    let mut size = bytes as f64;
+    let mut unit = "bytes";
+    for larger in units {
+        if size < 1024.0 {
+            break;
+        }
+        (size, unit) = (size / 1024.0, larger);
+    }
+    if unit == "bytes" { format!("{bytes} bytes") } else { format!("{size:.1} {unit}") }
+}
+
 /// Returns a time in its two largest units, without the smaller one if it is zero: `0.4 s`, `12 s`, `3 min 05 s`, `2
 /// h`, `1 d 03 h`. Below ten seconds it has tenths. `page/dom.js` of the report page does the same.
 pub fn duration(seconds: f64) -> String {
@@ -143,6 +157,13 @@ mod tests {
         }
         assert_eq!([figure(0.25), figure(1e300), figure(123_456.0)], ["0.25", "1e300", "123456"]);
         assert_eq!([rounded(0.93, 4), rounded(1.2e-7, 4), rounded(-1e300, 4)], ["0.9300", "1.2000e-7", "-1.0000e300"]);
+    }
+
+    #[test]
+    fn sizes_have_a_readable_unit() {
+        for (bytes, expected) in [(0, "0 bytes"), (1023, "1023 bytes"), (1536, "1.5 KiB"), (5 << 40, "5.0 TiB")] {
+            assert_eq!(size(bytes), expected);
+        }
     }
 
     #[test]

@@ -21,6 +21,7 @@ use spotsweep_records::sweep::Stage;
 use spotsweep_tests::local::{Stack, call_json, drop_file, eventually, s3};
 
 const STACK: &str = "spotsweep-local";
+const ARTIFACTS: &str = "spotsweep-local-artifacts";
 /// A sweep file. Its event is not delivered while the rule is disabled.
 const TRIAL: &str = "- {lr: 0.01, hidden: 16, epochs: 1}\n";
 /// Each rule: its function, the sources in its patterns, and for how many seconds an event may wait for it.
@@ -346,7 +347,10 @@ impl<'a> Deployed<'a> {
         let described = self.client.describe_stacks().stack_name(STACK).send().await.unwrap();
         let names = described.stacks()[0].parameters().iter().filter_map(|parameter| parameter.parameter_key.clone());
         let kept = |name| Parameter::builder().parameter_key(name).use_previous_value(true).build();
-        let update = self.client.update_stack().stack_name(STACK).template_body(text);
+        let put = s3(&self.stack.config()).put_object().bucket(ARTIFACTS).key("changed.yaml");
+        put.body(text.as_bytes().to_vec().into()).send().await.unwrap();
+        let url = format!("https://s3.amazonaws.com/{ARTIFACTS}/changed.yaml");
+        let update = self.client.update_stack().stack_name(STACK).template_url(url);
         let update = update.set_parameters(Some(names.map(kept).collect()));
         let update = update.capabilities(Capability::CapabilityNamedIam).capabilities(Capability::CapabilityAutoExpand);
         update.send().await.unwrap();

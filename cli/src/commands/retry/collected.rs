@@ -5,13 +5,12 @@ use std::sync::Arc;
 
 use spotsweep_protocol::claim::{COLLECTED, Checkpoints, Collected};
 use spotsweep_protocol::failure::{Context, Failure};
-use spotsweep_protocol::words::{counted, dollars};
+use spotsweep_protocol::words::{counted, dollars, size};
 use spotsweep_records::sweep::Plan;
 use spotsweep_records::trial::{Standing, Trial};
 use tokio::task::JoinSet;
 
 use crate::download::all_below;
-use crate::show;
 use crate::sweeps::Found;
 
 /// Trials that are looked up at once.
@@ -97,9 +96,9 @@ pub(super) fn cost(collected: &[Collected]) -> String {
         "continuing {} from checkpoints in the bucket: {} in {}, {} for one trial at most. Each trial downloads its own \
          once, for {} of S3's requests in all; within the region the bytes are free",
         counted(collected.len(), "trial"),
-        show::bytes(bytes),
+        size(bytes),
         counted(files, "file"),
-        show::bytes(most),
+        size(most),
         dollars(requests)
     )
 }

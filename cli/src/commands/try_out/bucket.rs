@@ -12,7 +12,7 @@ use spotsweep_protocol::claim::{COLLECTED, Checkpoints, Patterns};
 use spotsweep_protocol::failure::{Context, Failure};
 use spotsweep_protocol::ids::SweepId;
 use spotsweep_protocol::patterns::Filter;
-use spotsweep_protocol::words::counted;
+use spotsweep_protocol::words::{counted, size};
 use spotsweep_records::trial::Standing;
 use spotsweep_seal::disk::{Disk, MountedDisk};
 use spotsweep_seal::{CHECKPOINTS, OWN, STORAGE, collected, newest_name};
@@ -162,10 +162,10 @@ impl Bucket {
             0 => "no file of $SPOTSWEEP_OUTPUT".to_owned(),
             count => {
                 let files = counted(count as u64, "file");
-                format!("{files} of $SPOTSWEEP_OUTPUT ({})", show::bytes(total(&self.outputs)))
+                format!("{files} of $SPOTSWEEP_OUTPUT ({})", size(total(&self.outputs)))
             }
         };
-        let size = show::bytes(total(&self.checkpoints));
+        let size = size(total(&self.checkpoints));
         let checkpoints = match self.which {
             Checkpoints::None => "no checkpoint, as the sweep file says".to_owned(),
             Checkpoints::Newest | Checkpoints::All if self.checkpoints.is_empty() => "no checkpoint".to_owned(),

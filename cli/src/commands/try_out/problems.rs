@@ -1,12 +1,12 @@
 //! Finds what is wrong with an interrupted training, and how to fix it.
 
 use spotsweep_protocol::claim::Checkpoints;
+use spotsweep_protocol::words::size;
 
 use super::attempt::Attempt;
 use super::bucket::Lack;
 use super::starts::{Start, numbered};
 use super::trial::Trial;
-use crate::show;
 
 /// A training that runs on for so many seconds without its checkpoints has not just cleaned up at its end.
 const LONG_WITHOUT: f64 = 2.0;
@@ -207,8 +207,8 @@ impl Trial {
             Lack::TooLarge { name, bytes, most } => (
                 format!(
                     "the newest checkpoint, {name}, has {}, and {} are collected at most: the bucket gets nothing of it",
-                    show::bytes(bytes),
-                    show::bytes(most)
+                    size(bytes),
+                    size(most)
                 ),
                 "save the model itself below $SPOTSWEEP_OUTPUT, or write `outputs: {checkpoints: all}` in the sweep file, \
                  which has no limit",

@@ -1,7 +1,7 @@
 //! Prints the table of interruptions, the problems, and what is not proven.
 
 use spotsweep_protocol::failure::{Context, Failure};
-use spotsweep_protocol::words::{counted, figure};
+use spotsweep_protocol::words::{counted, figure, size};
 
 use super::attempt::Attempt;
 use super::lost::Group;
@@ -82,12 +82,7 @@ fn lost(outcome: &Outcome) -> String {
     }
     let mut text = "written outside of the workspace, and lost with the container:\n".to_owned();
     for Group { name, files, bytes } in groups.iter().take(MOST_LOST) {
-        text.push_str(&format!(
-            "  {} ({}, {})\n",
-            show::line(name),
-            counted(*files as u64, "file"),
-            show::bytes(*bytes)
-        ));
+        text.push_str(&format!("  {} ({}, {})\n", show::line(name), counted(*files as u64, "file"), size(*bytes)));
     }
     if groups.len() > MOST_LOST {
         text.push_str(&format!("  and {} more\n", groups.len() - MOST_LOST));

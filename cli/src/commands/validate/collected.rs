@@ -3,12 +3,11 @@
 use serde::Serialize;
 use spotsweep_protocol::claim::Checkpoints;
 use spotsweep_protocol::ids::SweepId;
-use spotsweep_protocol::words::{counted, dollars};
+use spotsweep_protocol::words::{counted, dollars, size};
 use spotsweep_report::cost::S3_USD;
 use spotsweep_sweep_file::SweepFile;
 
 use super::last_sweep::LastSweep;
-use crate::show;
 
 const GIB: f64 = (1_u64 << 30) as f64;
 
@@ -53,14 +52,14 @@ impl Collected {
         let trials = counted(self.trials, "trial");
         let usd = self.usd_per_month.map(dollars).unwrap_or_default();
         if let Some((sweep, bytes)) = &self.measured {
-            let size = show::bytes(*bytes as u64);
+            let size = size(*bytes as u64);
             return format!("collected files: {size} a trial in sweep {sweep}, so {usd} a month in S3 for {trials}\n");
         }
         match self.most_checkpoint_bytes {
             Some(most) => format!(
                 "collected checkpoints: the newest of each trial that succeeds. Its size is not known before a trial has run: \
                  ${S3_USD} a month in S3 for each GiB, so {usd} at most for {trials} ({} each)\n",
-                show::bytes(most)
+                size(most)
             ),
             None => format!(
                 "collected checkpoints: all of each trial that succeeds. Their size is not known before a trial has run: \
