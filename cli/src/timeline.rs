@@ -146,7 +146,7 @@ fn is_look(entry: &Audit) -> bool {
 
 /// Reports and repeated looks are not important by themselves.
 fn is_quiet(entry: &Audit) -> bool {
-    entry.event == "trial-reported" || (is_look(entry) && entry.commands.is_empty())
+    matches!(&*entry.event, "trial-reported" | "trial-fetching") || (is_look(entry) && entry.commands.is_empty())
 }
 
 /// Text such as `create-volume, attach-volume`, without repetitions.

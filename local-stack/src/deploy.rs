@@ -20,6 +20,8 @@ pub const BUCKET: &str = "spotsweep-local";
 const ARTIFACTS: &str = "spotsweep-local-artifacts";
 /// The template's key in that bucket.
 const TEMPLATE_KEY: &str = "control-plane.yaml";
+/// A bucket besides its own from which its sweeps may read data. Whoever has data there makes it.
+pub const DATA_BUCKET: &str = "spotsweep-local-data";
 /// Name of the CloudFormation stack.
 pub const STACK: &str = "spotsweep-local";
 
@@ -94,6 +96,7 @@ impl Package {
             ("JobDefinition", definition),
             ("Architecture", ARCHITECTURE),
             ("ReconcileMinutes", "1"),
+            ("DataBuckets", DATA_BUCKET),
             // In the emulator a volume is a folder or a sparse file.
             ("WorkspaceGib", "1"),
             // The emulator moves a workspace in a second.

@@ -207,7 +207,7 @@ impl<'a> Attempt<'a> {
     /// Keeps the failure with which the attempt ends.
     pub(crate) fn fails(&mut self, failure: Failure) -> Event {
         let event = match &failure {
-            Failure::Setup { .. } | Failure::Code(_) | Failure::Secrets(_) => {
+            Failure::Setup { .. } | Failure::Code(_) | Failure::Secrets(_) | Failure::Data(_) => {
                 Event::SetupFailed { code: failure.code() }
             }
             failure => Event::Failed { is_left: matches!(failure, Failure::Interrupted(_)) },

@@ -5,11 +5,14 @@ mod call;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use aws_sdk_lambda::Client;
 use spotsweep_attempt::{Answer, Claimed, Claiming, Denied};
-use spotsweep_protocol::claim::{Access, Found, Grant, Machine, NoticeKind, Outputs, Reply, Request, Rollback, Seal};
+use spotsweep_protocol::claim::{
+    Access, Fetch, Found, Grant, Machine, NoticeKind, Outputs, Reply, Request, Rollback, Seal,
+};
 use spotsweep_protocol::metric::Metric;
 use spotsweep_protocol::rungs::Reached;
 use spotsweep_protocol::secret::Secret;
@@ -72,6 +75,8 @@ pub(crate) struct Claims {
     /// Longest time between two reports.
     pub(crate) report_within: Duration,
     sequence: AtomicU64,
+    /// How far the data sets are fetched, if that is under way.
+    fetch: Mutex<Option<Fetch>>,
 }
 
 impl Claims {
@@ -89,6 +94,7 @@ impl Claims {
             patience: config.patience,
             report_within: config.report_within,
             sequence: AtomicU64::new(1),
+            fetch: Mutex::default(),
         })
     }
 
@@ -174,6 +180,20 @@ impl Claims {
         stalled_seconds: Option<u64>,
     ) -> Result<Answer, CallError> {
         self.answer(self.call_patiently(self.next_report(latest, seal, stalled_seconds)).await?)
+    }
+
+    /// Notes how far the data sets are fetched.
+    pub(crate) fn fetches(&self, fetch: Fetch) {
+        *self.fetch.lock().unwrap_or_else(PoisonError::into_inner) = Some(fetch);
+    }
+
+    /// Reports how far the data sets are fetched, if that is new; without a retry.
+    pub(crate) async fn report_fetch(&self) -> Option<Result<Answer, CallError>> {
+        let fetch = self.fetch.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        Some(match self.call(Request::Fetching { fetch }).await {
+            Ok(reply) => self.answer(reply),
+            Err(error) => Err(error),
+        })
     }
 
     fn next_report(&self, latest: Latest, seal: Option<Seal>, stalled_seconds: Option<u64>) -> Request {

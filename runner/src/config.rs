@@ -38,6 +38,8 @@ pub(crate) struct Config {
     pub(crate) devices: PathBuf,
     /// `SPOTSWEEP_CACHE`: where the job mounts the instance's cache of packages.
     pub(crate) cache: Option<PathBuf>,
+    /// `SPOTSWEEP_DATA`: where the job mounts the instance's cache of data sets.
+    pub(crate) data: Option<PathBuf>,
     /// `SPOTSWEEP_GPUS`: how many GPUs the job asks for.
     pub(crate) gpus: usize,
     /// `SPOTSWEEP_USER`: the user that the command runs as. If absent, the command runs as the container's user.
@@ -207,6 +209,7 @@ impl Config {
             root: reader.get("SPOTSWEEP_ROOT").unwrap_or_else(|| "/".to_owned()).into(),
             devices: reader.get("SPOTSWEEP_DEV").unwrap_or_else(|| "/dev".to_owned()).into(),
             cache: reader.get("SPOTSWEEP_CACHE").map(PathBuf::from),
+            data: reader.get("SPOTSWEEP_DATA").map(PathBuf::from),
             gpus: reader.gpus(),
             user: reader.user(),
             report_every: reader.seconds("SPOTSWEEP_REPORT_SECONDS", 15.0),

@@ -101,6 +101,9 @@ pub(crate) enum Failure {
     /// A secret is missing, or the trial may not read it.
     #[error("the trial's secrets could not be read")]
     Secrets(#[source] Cause),
+    /// A data set is not whole on the instance.
+    #[error("the trial's data could not be fetched")]
+    Data(#[source] Cause),
     /// A command of `setup` has failed.
     #[error("setup failed: `{command}` (exit code {code}): {reason}")]
     Setup {
@@ -148,7 +151,12 @@ impl Failure {
             Self::Exec { .. } => NOT_EXECUTABLE,
             // The next attempt may get an answer, and an outage must not end the trial and lose its checkpoints.
             Self::Unanswered(_) => INTERRUPTED,
-            Self::Claim(_) | Self::Parameters(_) | Self::Restore(_) | Self::Code(_) | Self::Secrets(_) => UNAVAILABLE,
+            Self::Claim(_)
+            | Self::Parameters(_)
+            | Self::Restore(_)
+            | Self::Code(_)
+            | Self::Secrets(_)
+            | Self::Data(_) => UNAVAILABLE,
             Self::Refused(_) => REFUSED,
             Self::Prepare { .. } | Self::System(..) | Self::Workspace(_) | Self::Orphaned => INTERNAL,
             Self::Upload(_) => UPLOAD,

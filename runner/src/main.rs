@@ -10,6 +10,7 @@ mod claim;
 mod clients;
 mod code;
 mod config;
+mod data;
 mod descendants;
 mod error_line;
 mod exit;

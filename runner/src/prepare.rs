@@ -24,6 +24,7 @@ use crate::claim::Claims;
 use crate::clients::{self, Clients, connector};
 use crate::code;
 use crate::config::Config;
+use crate::data::{self, Data};
 use crate::exit::Failure;
 use crate::gpu_activity::Activity;
 use crate::gpus::{self, Gpus};
@@ -70,6 +71,8 @@ pub(crate) struct Ready {
     pub(crate) stalls: (StallRule, Activity),
     /// Absent without a workspace.
     pub(crate) sealer: Option<Sealer>,
+    /// The data sets, in use until the attempt ends.
+    pub(crate) data: Data,
 }
 
 /// The metrics that the sweep file names.
@@ -135,8 +138,11 @@ async fn lay_out(
     if let Some(mib) = preparation.and_then(Preparation::shared_memory_mib) {
         shared_memory::mount_of(mib)?;
     }
+    let bucket = grant.outputs.bucket.as_str();
+    let data = preparation.map(Preparation::data).unwrap_or_default();
+    let data = data::prepare(config, data, (&s3, bucket), claims).await?;
     if let Some(code) = preparation.and_then(Preparation::code) {
-        place.code = Some(fetch(code, &secrets, (&s3, &grant.outputs.bucket), &place, &launcher).await?);
+        place.code = Some(fetch(code, &secrets, (&s3, bucket), &place, &launcher).await?);
     }
     let rungs = match grant.rungs.clone() {
         Some(plan) => Some(series(plan, &place, newest.flatten().as_deref())?),
@@ -150,6 +156,7 @@ async fn lay_out(
     let (command, mut variables) =
         words(command, (&place, &gpus), trial_of, (config, clients.region()), (&env, inherited))?;
     let budget = rungs.as_ref().and_then(Rungs::next);
+    variables.extend(data.variables.iter().cloned());
     variables.extend(budget.map(|step| (STEP_BUDGET.to_owned(), step.to_string())));
     let run = earlier_run(config, &place, &trial, inherited).await?;
     let goes_on_with_run = run.is_some();
@@ -161,7 +168,7 @@ async fn lay_out(
     }
     let uploader = Uploader::new(s3, grant.outputs, place.storage.clone(), filter);
     let stalls = (grant.stalls, Activity::new(config, &gpus, launcher.clone()));
-    Ok(Ready { command, variables, launcher, place, uploader, metrics, goes_on_with_run, rungs, stalls, sealer })
+    Ok(Ready { command, variables, launcher, place, uploader, metrics, goes_on_with_run, rungs, stalls, sealer, data })
 }
 
 /// Puts the training code on the workspace, and returns its folder.

@@ -67,6 +67,9 @@ fn pause(every: Duration, elapsed: Duration) -> Duration {
     (elapsed / 20).clamp(every, every.saturating_mul(LONGEST))
 }
 
+/// Time between two reports of how far data sets are fetched.
+const FETCH_EVERY: Duration = Duration::from_secs(15);
+
 /// Reports repeatedly, without figures, while `work` runs instead of the command. Sends an event if another attempt has
 /// claimed the trial meanwhile. Any other answer comes again with the attempt's last report.
 pub(crate) async fn during<T>(
@@ -75,9 +78,16 @@ pub(crate) async fn during<T>(
     work: impl Future<Output = T>,
 ) -> T {
     let reporting = async {
+        let mut reported = Instant::now();
         loop {
-            sleep(claims.report_within).await;
-            match claims.report(Latest::default(), None, None).await {
+            sleep(FETCH_EVERY.min(claims.report_within)).await;
+            let answer = match claims.report_fetch().await {
+                Some(answer) => answer,
+                None if reported.elapsed() < claims.report_within => continue,
+                None => claims.report(Latest::default(), None, None).await,
+            };
+            reported = Instant::now();
+            match answer {
                 // Sending fails only if the attempt is over.
                 Ok(Answer::Refused(reason)) => drop(events.send(Event::Fenced(reason))),
                 Ok(Answer::Accepted | Answer::Stop(_) | Answer::Unavailable(_) | Answer::Waiting { .. }) => {}

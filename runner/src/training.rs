@@ -49,6 +49,7 @@ impl Attempt<'_> {
             rungs,
             stalls,
             mut sealer,
+            data: _in_use,
         } = ready;
         if let Some(sealer) = &mut sealer {
             sealer.begin(&place.disk()).map_err(|source| Failure::System("write to the workspace", source))?;

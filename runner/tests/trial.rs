@@ -5,6 +5,7 @@
 mod attempts;
 mod code;
 mod collected;
+mod data;
 mod disk;
 mod habits;
 mod harm;

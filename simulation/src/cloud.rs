@@ -30,7 +30,7 @@ use spotsweep_world::ec2::Zone;
 pub use self::batch::retry_strategy;
 use self::client::Client;
 use self::injected::{Misread, WithBug};
-use self::multipart::Uploads;
+use self::multipart::{Uploads, etag};
 use crate::calls::Calls;
 use crate::injected_bug::InjectedBug;
 
@@ -57,6 +57,9 @@ pub struct Charged {
     /// USD per hour, by instance type.
     pub on_demand: BTreeMap<String, f64>,
 }
+
+/// The deployment's bucket.
+pub const BUCKET: &str = "sweeps";
 
 /// S3, Batch and the event bus of one account.
 #[derive(Debug)]
@@ -187,6 +190,11 @@ impl Cloud {
     /// An object's bytes.
     pub fn get(&self, key: &str) -> Option<Vec<u8>> {
         self.objects().get(key).cloned()
+    }
+
+    /// An object's ETag, with its quotes.
+    pub(crate) fn etag(&self, key: &str) -> Option<String> {
+        self.objects().get(key).map(|bytes| etag(bytes))
     }
 
     /// Removes an object and returns its bytes.

@@ -14,15 +14,13 @@ use spotsweep_sweep_file::Defaults;
 use spotsweep_world::{Settings as WorldSettings, Timings, World};
 
 use crate::calls::Calls;
+pub use crate::cloud::BUCKET;
 use crate::cloud::Cloud;
 use crate::injected_bug::InjectedBug;
 use crate::memory::MemoryStore;
 use crate::nouns;
 use crate::permissions::{CONTROL_PLANE, Permissions};
 use crate::standing::Standing;
-
-/// The deployment's bucket.
-pub const BUCKET: &str = "b";
 
 /// The queue of all sweeps.
 pub const QUEUE: &str = "gpu-spot";
@@ -217,6 +215,7 @@ impl Harness {
             | InjectedBug::ReplaceRungs
             | InjectedBug::ForgetSuggestions
             | InjectedBug::ForgetContinued
+            | InjectedBug::ForgetFetches
             | InjectedBug::OverlookPeers
             | InjectedBug::CompareReversed => self.store.inject(injected_bug),
             InjectedBug::SkipAudits => self.store.skip_audits_of("trial-claimed"),
@@ -260,6 +259,13 @@ impl Harness {
             | InjectedBug::IgnoreSecondStop
             | InjectedBug::AskForever
             | InjectedBug::CountGraceTwice
+            | InjectedBug::TrustLeftovers
+            | InjectedBug::TrustEarlierBoot
+            | InjectedBug::EvictUsed
+            | InjectedBug::SkipSecondLook
+            | InjectedBug::FetchUnlocked
+            | InjectedBug::DropSharedLocks
+            | InjectedBug::OverlookReserved
             | InjectedBug::AskAgainAndAgain => self.cloud.plant(injected_bug),
         }
     }

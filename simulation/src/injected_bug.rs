@@ -103,11 +103,40 @@ pub enum InjectedBug {
     AskForever,
     /// A command gets its grace twice.
     CountGraceTwice,
+    /// A runner uses what is on the disk of a data set, even if that is a part of it.
+    TrustLeftovers,
+    /// A runner uses a data set that was fetched before the last boot of its instance.
+    TrustEarlierBoot,
+    /// A runner makes room by removing data sets that others use.
+    EvictUsed,
+    /// A runner that has the shared lock of a data set does not look at its content again.
+    SkipSecondLook,
+    /// A runner changes the folder of a data set without its exclusive lock.
+    FetchUnlocked,
+    /// A runner gives up the shared locks of its data sets when its command starts.
+    DropSharedLocks,
+    /// A runner counts bytes as free that another one will still write.
+    OverlookReserved,
+    /// A record forgets how far attempts have fetched their data sets.
+    ForgetFetches,
 }
+
+const DISTURBED: &[&str] = &[
+    "no data set is changed while an attempt uses it",
+    "a training reads only data sets that are complete",
+    "no disk of data sets gets fuller than its size",
+];
+const FETCHED_TWICE: &[&str] = &[
+    "no data set is fetched by two attempts of an instance at once",
+    "a training reads only data sets that are complete",
+    "no data set is changed while an attempt uses it",
+];
+const COSTLY: &[&str] =
+    &["an interruption while data is fetched costs no trial its last attempt", "every trial has succeeded"];
 
 impl InjectedBug {
     /// All injected bugs.
-    pub const ALL: [Self; 50] = [
+    pub const ALL: [Self; 58] = [
         Self::DeleteSourceEarly,
         Self::CopyOldSnapshot,
         Self::MountUnasked,
@@ -158,6 +187,14 @@ impl InjectedBug {
         Self::IgnoreSecondStop,
         Self::AskForever,
         Self::CountGraceTwice,
+        Self::TrustLeftovers,
+        Self::TrustEarlierBoot,
+        Self::EvictUsed,
+        Self::SkipSecondLook,
+        Self::FetchUnlocked,
+        Self::DropSharedLocks,
+        Self::OverlookReserved,
+        Self::ForgetFetches,
     ];
 
     /// The invariants of which this bug breaks one first.
@@ -175,7 +212,7 @@ impl InjectedBug {
                 "what was sealed is held",
                 "every trial has succeeded",
             ],
-            Self::KeepEverything | Self::ForgetDenied => &["nothing is left over"],
+            Self::KeepEverything | Self::ForgetDenied => &["nothing is left over", "after all that was kept has gone"],
             // The sweep that continues from what is kept has no time limit of its own, but that of a run.
             Self::StopSchedule => &["nothing stands still", "not settled after"],
             Self::RevokeAttach => &["each function does only what its role allows"],
@@ -184,7 +221,7 @@ impl InjectedBug {
             Self::SkipAudits => &["audit entries tell the way"],
             Self::LeaveAtOnce => &["a reclaim costs a trial at most one attempt"],
             Self::TakeAllForPassing => &["a refusal that lasts costs a trial that has not trained"],
-            Self::TakeAllForLasting | Self::FailWithoutPlace => &["every trial has succeeded"],
+            Self::TakeAllForLasting | Self::FailWithoutPlace | Self::NeverRollBack => &["every trial has succeeded"],
             Self::TrustExitCode => &["a trial that has succeeded has trained to its end"],
             // The next attempt finds an incomplete checkpoint that was sealed, and may misjudge another one because of
             // it.
@@ -214,14 +251,13 @@ impl InjectedBug {
             Self::TrustSilence => &["no instance is ended that works"],
             Self::TrustLink => &["a trial trains only on its own volume"],
             Self::SignalFirst | Self::SignalAll => &["a training saves at the stop signal"],
-            Self::LoseIds => &["nothing stands still"],
+            Self::LoseIds | Self::DropPages => &["nothing stands still"],
             // What is kept of a trial hides it until the keep time has ended.
             Self::SkipLookUp => &["nothing is left over", "after all that was kept has gone"],
             // A trial fails once its attempts are used up. While an attempt still waits, the trial goes on.
             Self::KeepRate => &["every trial has succeeded", "nothing stands still"],
             // The source of a migration, or a volume that is being deleted, counts as the new volume.
             Self::TakeOldest => &["what was sealed is held", "every trial has succeeded"],
-            Self::DropPages => &["nothing stands still"],
             Self::SealAfterUnmount | Self::ReleaseBeforeSeal => &["an attempt that has the time seals its workspace"],
             Self::IgnoreSecondStop | Self::CountGraceTwice => &["a runner that knows of its end has closed"],
             Self::AskForever => &["a runner that is not answered ends"],
@@ -237,7 +273,15 @@ impl InjectedBug {
             }
             Self::ForgetSuggestions => &["a decision at a rung is made once, and stays"],
             Self::CompareReversed => &["no trial better than the cut is stopped"],
-            Self::NeverRollBack => &["every trial has succeeded"],
+            Self::TrustLeftovers | Self::TrustEarlierBoot | Self::SkipSecondLook | Self::DropSharedLocks => {
+                &["a training reads only data sets that are complete"]
+            }
+            // What is removed may be about to be used, or about to be complete.
+            Self::EvictUsed => DISTURBED,
+            Self::FetchUnlocked => FETCHED_TWICE,
+            Self::OverlookReserved => &["no disk of data sets gets fuller than its size"],
+            // The last attempt may be one that counts.
+            Self::ForgetFetches => COSTLY,
             Self::ForgetNotices => &["nothing is attached to an instance that is known to be under notice"],
         }
     }

@@ -131,7 +131,12 @@ impl MemoryStore {
 
     /// Whether any sweep is in this stage.
     pub fn has_sweep_in(&self, stage: &Stage) -> bool {
-        self.lock().sweeps.values().any(|held| held.record.stage == *stage)
+        self.sweeps_in(stage) > 0
+    }
+
+    /// Number of sweeps in this stage.
+    pub fn sweeps_in(&self, stage: &Stage) -> usize {
+        self.lock().sweeps.values().filter(|held| held.record.stage == *stage).count()
     }
 
     /// Number of audit entries.
@@ -184,6 +189,9 @@ fn inject(bug: InjectedBug, before: Option<&Trial>, trial: &mut Trial) {
     }
     if bug == InjectedBug::ForgetSuggestions && trial.ended > 0 {
         trial.suggested = None;
+    }
+    if bug == InjectedBug::ForgetFetches {
+        trial.attempts.values_mut().for_each(|attempt| attempt.fetch = None);
     }
     if bug == InjectedBug::ReplaceRungs {
         trial.rungs.values_mut().for_each(|rung| rung.mean = f64::from(newest));

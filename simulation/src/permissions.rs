@@ -97,6 +97,7 @@ pub fn needed(action: &str) -> &'static [&'static str] {
         "Query" => &["dynamodb:Query"],
         "PutItem" => &["dynamodb:PutItem"],
         "GetObject" => &["s3:GetObject"],
+        "ListObjectsV2" => &["s3:ListBucket"],
         "PutObject" | "CreateMultipartUpload" | "UploadPart" | "CompleteMultipartUpload" => &["s3:PutObject"],
         "DescribeJobDefinitions" => &["batch:DescribeJobDefinitions"],
         "DescribeJobQueues" => &["batch:DescribeJobQueues"],

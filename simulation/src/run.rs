@@ -4,6 +4,8 @@
 mod agent;
 mod chaos;
 mod curve;
+mod data;
+mod data_sets;
 mod delivery;
 mod disk;
 mod effects;
@@ -33,6 +35,8 @@ use crate::injected_bug::InjectedBug;
 use crate::kernel::{Kernel, Moment};
 use agent::Agent;
 pub use chaos::Chaos;
+use data::Disks;
+pub use data_sets::{DataFaults, DataSets};
 pub(crate) use forged::FORGER;
 use forged::Stray;
 pub use invariants::INVARIANTS;
@@ -89,6 +93,10 @@ enum Scheduled {
     },
     /// An instance that was cut off is connected again.
     Reconnect(String),
+    /// Another sweep file is dropped.
+    Drop(String),
+    /// An object of a data set is changed.
+    ChangeData,
     /// From now on no fault is injected.
     Calm,
 }
@@ -114,6 +122,11 @@ pub struct Simulation {
     dead: BTreeMap<String, Timestamp>,
     passed: usize,
     steps: u64,
+    /// The data sets of the sweeps, if they have any, and the disks on which instances have them.
+    data: Option<DataSets>,
+    disks: Disks,
+    /// The number of sweeps that run at the same time.
+    sweeps: usize,
     /// Whether a second sweep is to go on from the kept workspace of the first trial.
     continues: bool,
     /// Whether a second sweep is to start from the checkpoint that was uploaded for the first trial.
@@ -141,6 +154,9 @@ impl Simulation {
             dead: BTreeMap::new(),
             passed: 0,
             steps: 0,
+            data: None,
+            disks: Disks::default(),
+            sweeps: 1,
             continues: false,
             restores: false,
             log: None,
@@ -160,34 +176,7 @@ impl Simulation {
 
     /// Starts the run of a seed with a mixture of the caller's choice.
     pub fn mixed(seed: u64, mixture: &Mixture) -> Self {
-        let trials = match mixture.suggested {
-            Some((parameters, _)) => {
-                format!("method: bayes\nrun_cap: {}\nparameters: {parameters}\n", mixture.trials)
-            }
-            None => {
-                let trials: String = (0..mixture.trials).map(|trial| format!("- {{a: {trial}}}\n")).collect();
-                format!("trials:\n{trials}")
-            }
-        };
-        let (failed, succeeded) = mixture.keep;
-        let mut settings = vec![format!("workspace: {{keep_failed: {failed}, keep_succeeded: {succeeded}}}")];
-        settings.extend(mixture.budget.map(|(limit, value)| format!("budget: {{{limit}: {value}}}")));
-        settings.extend((mixture.chaos.hangs > 0.0).then(|| format!("stalled: {STALLED}")));
-        let repeats = mixture.suggested.and_then(|(_, repeats)| repeats);
-        if settings.len() > 1 {
-            settings.push(format!("notifications: {{topic: \"{TOPIC}\"}}"));
-        }
-        settings.extend(mixture.gpus.then(|| "resources: {gpus: 1}".to_owned()));
-        settings.extend(
-            mixture.image.then(|| format!("image: \"me/train:2\", code: {{sha256: {FOLDER}}}, secrets: [KEY]")),
-        );
-        settings.extend(repeats.map(|repeats| format!("repeats: {repeats}")));
-        let settings = settings.join(", ");
-        let has_metric = mixture.early_terminate.is_some() || mixture.suggested.is_some();
-        let metric = if has_metric { "metric: {name: accuracy, goal: maximize}\n" } else { "" };
-        let rule = mixture.early_terminate.map(|rule| format!("early_terminate: {rule}\n")).unwrap_or_default();
-        let file = format!("{trials}spotsweep: {{{settings}}}\n{metric}{rule}");
-        Self::mixed_with(seed, mixture, &file)
+        Self::mixed_with(seed, mixture, &mixture.file())
     }
 
     /// Starts the run of a seed and a mixture with a sweep file of the caller's choice.
@@ -196,6 +185,9 @@ impl Simulation {
         let mut machines = Account::default();
         if mixture.gpus {
             (machines.instance_type, machines.max_vcpus) = GPU_INSTANCES;
+        }
+        if mixture.data.is_some_and(|data| data.on_few_instances) {
+            machines.max_vcpus /= 2;
         }
         let account = Account {
             timings: Timings::realistic(),
@@ -218,6 +210,7 @@ impl Simulation {
         world.trouble_mut().failing_instances = mixture.failing_instances;
         world.trouble_mut().visible_after_ms = u64::from(mixture.visible_after_seconds) * 1000;
         drop(world);
+        simulation.give_data(mixture);
         simulation.harness.cloud.put(&packed_key(FOLDER), "a folder");
         simulation.harness.cloud.add_parameter(&secret_parameter(BUCKET, "KEY"));
         simulation
@@ -372,13 +365,15 @@ impl Simulation {
             }
             Scheduled::Vanish { key, is_dead } => self.vanish(&key, is_dead),
             Scheduled::Reconnect(instance) => self.reconnect(&instance),
+            Scheduled::Drop(file) => self.drop_file("beside.yaml", &file),
+            Scheduled::ChangeData => DataSets::change(&self.harness),
             Scheduled::Calm => self.end_trouble(),
         }
         Ok(())
     }
 
     fn is_settled(&self) -> bool {
-        self.harness.store.has_sweep_in(&Stage::Settled)
+        self.harness.store.sweeps_in(&Stage::Settled) >= self.sweeps
     }
 
     fn at(&mut self, after: Duration, entry: Scheduled) {

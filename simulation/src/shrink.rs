@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use spotsweep_protocol::ids::SweepId;
 
 use crate::injected_bug::InjectedBug;
-use crate::run::{Habits, Mixture, OnSignal, Simulation, StartedBy};
+use crate::run::{DataFaults, Habits, Mixture, OnSignal, Simulation, StartedBy};
 use crate::scenario::{Timeline, trim};
 
 /// Most runs of one shrinking: a bound, not a tuning.
@@ -73,8 +73,9 @@ impl Search {
 
     /// Leaves out whole kinds of faults, and makes the sweep smaller.
     fn simplify(&mut self) {
-        let simpler: [fn(&mut Mixture); 31] = [
+        let simpler: [fn(&mut Mixture); 32] = [
             |mixture| mixture.trials = 1,
+            |mixture| (mixture.data, mixture.chaos.data) = (None, DataFaults::NONE),
             |mixture| mixture.epochs = 2,
             |mixture| mixture.failing_volumes = 0,
             |mixture| mixture.failing_snapshots = 0,

@@ -1,6 +1,7 @@
 //! Studies of the product: a replay of recorded Spot capacity, and a mass interruption. The benchmark of the search is
 //! in `search/`, with the program `suggestions` of this crate.
 
+pub mod fetch;
 pub mod mass_interruption;
 pub mod replay;
 pub mod table;

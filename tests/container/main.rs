@@ -13,6 +13,7 @@
 #![cfg(target_os = "linux")]
 
 mod container;
+mod data;
 mod gpus;
 mod hostile;
 mod image;

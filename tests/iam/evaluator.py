@@ -21,7 +21,7 @@ def simulation(of, role, wanted, tags=()):
         "resourceControlPolicies": [],
     }
     name = wanted.resource.rsplit("/", 1)[-1]
-    if wanted.resource.startswith(f"arn:aws:s3:::{roles.BUCKET}"):
+    if wanted.resource.split("/")[0] == f"arn:aws:s3:::{roles.BUCKET}":
         found["resourcePolicy"] = of.bucket_policy()
     if wanted.action.startswith("sts:") and name in of.policies and name != roles.JOB_ROLE:
         found["resourcePolicy"] = of.trust(name)

@@ -9,8 +9,11 @@ import yaml
 sys.path.append(str(Path(__file__).resolve().parents[1] / "infra"))
 import cfn  # noqa: E402
 
-ACCOUNT, REGION, BUCKET = "000000000000", "us-east-1", "bucket"
+# The bucket is the local stack's, which recorded calls and tags of sessions name.
+ACCOUNT, REGION, BUCKET = "000000000000", "us-east-1", "spotsweep-local"
 LOCAL = f"{REGION}:{ACCOUNT}"
+# The parameter of the local stack (local-stack/src/deploy.rs).
+DATA_BUCKETS = ["spotsweep-local-data"]
 CONTROL_PLANE = (cfn.INFRA / "control-plane.yaml").read_text()
 # It has policies for roles of the control plane, which its parameters name.
 COMPUTE = cfn.template("compute.yaml")
@@ -18,10 +21,26 @@ COMPUTE = cfn.template("compute.yaml")
 JOB_ROLE, JOB_POLICY = "job", "RunnerPolicy"
 
 
+# Functions of CloudFormation, by their arguments.
+FUNCTIONS = {
+    "Fn::Join": lambda between, texts: between.join(texts),
+    "Fn::Split": lambda at, text: text.split(at),
+    "Fn::Select": lambda number, members: members[number],
+    "Fn::Equals": lambda one, other: one == other,
+    "Fn::Not": lambda condition: not condition,
+}
+
+
+def default(parameter):
+    """A parameter's value in a deployment that does not give it. An empty list has one member, which is empty."""
+    text = str(parameter.get("Default", ""))
+    return text.split(",") if parameter["Type"] == "CommaDelimitedList" else text
+
+
 @functools.cache
 def of_template(text):
     """A template's roles: the tests deploy some that lack a permission."""
-    return Roles(yaml.load(text, cfn.Loader))
+    return Roles(yaml.load(text, cfn.Loader), DataBuckets=DATA_BUCKETS)
 
 
 class Roles:
@@ -29,14 +48,16 @@ class Roles:
         self.resources = COMPUTE["Resources"] | template["Resources"]
         # Wildcards that a deployment may narrow stay what they are.
         parameters = (COMPUTE["Parameters"] | template["Parameters"]).items()
-        self.values = {name: str(parameter.get("Default", "")) for name, parameter in parameters}
+        self.values = {name: default(parameter) for name, parameter in parameters}
+        self.conditions = COMPUTE["Conditions"] | template["Conditions"]
         self.values |= {"AWS::Partition": "aws", "AWS::Region": REGION, "AWS::AccountId": ACCOUNT, "NamePrefix": "", "Bucket": BUCKET} | given
         self.policies = self.all_policies(cfn.of_type(template, "AWS::IAM::Role"))
 
     def all_policies(self, own_roles):
-        """Each role's policies by name, without those under a condition, which a deployment may add."""
+        """Each role's policies by name, without a role's own ones under a condition, which a deployment may add."""
         every = {"Resources": self.resources}
         kinds = cfn.of_type(every, "AWS::IAM::ManagedPolicy") | cfn.of_type(every, "AWS::IAM::Policy")
+        kinds = {name: properties for name, properties in kinds.items() if self.is_made(name)}
         documents = {name: self.resolved(properties["PolicyDocument"]) for name, properties in kinds.items()}
         roles = {JOB_ROLE: {JOB_POLICY: documents[JOB_POLICY]}}
         for role, properties in own_roles.items():
@@ -45,6 +66,11 @@ class Roles:
             own = {one["PolicyName"]: self.resolved(one["PolicyDocument"]) for one in properties.get("Policies", []) if "Fn::If" not in one}
             roles[role] = {name: documents[name] for name in attached} | own
         return roles
+
+    def is_made(self, name):
+        """Whether a deployment with these parameters has the resource."""
+        condition = self.resources[name].get("Condition")
+        return condition is None or self.resolved(self.conditions[condition])
 
     def trust(self, role):
         """Who may take a role."""
@@ -82,12 +108,15 @@ class Roles:
         if set(value) == {"Fn::GetAtt"} and value["Fn::GetAtt"][1] == "Arn":
             return self.arn(value["Fn::GetAtt"][0])
         if set(value) == {"Fn::Sub"}:
-            return re.sub(r"\$\{(!?)([^}]+)\}", self.substituted, value["Fn::Sub"])
+            text, own = value["Fn::Sub"] if isinstance(value["Fn::Sub"], list) else (value["Fn::Sub"], {})
+            own = self.resolved(own)
+            return re.sub(r"\$\{(!?)([^}]+)\}", lambda found: self.substituted(*found.groups(), own), text)
+        if len(value) == 1 and (function := FUNCTIONS.get(next(iter(value)))):
+            return function(*self.resolved(next(iter(value.values()))))
         return {key: self.resolved(one) for key, one in value.items()}
 
-    def substituted(self, found):
-        is_literal, name = found.groups()
+    def substituted(self, is_literal, name, own):
         if is_literal:
             # A variable of IAM's own.
             return f"${{{name}}}"
-        return self.arn(name.removesuffix(".Arn")) if name.endswith(".Arn") else self.values.get(name, name)
+        return self.arn(name.removesuffix(".Arn")) if name.endswith(".Arn") else (self.values | own).get(name, name)

@@ -17,9 +17,13 @@ SESSION = calls.record.Session("spotsweep-local-ReconcileRole-0123456789ABC", "r
 ANNOUNCED = {"Entries": [{"Source": "spotsweep", "DetailType": "Sweep Settling", "Detail": "{}"}]}
 
 
-def decision(call, of=None):
+def deployed(**parameters):
+    return roles.Roles(yaml.load(roles.CONTROL_PLANE, cfn.Loader), **parameters)
+
+
+def decision(call, of):
     asked = Wanted(call["action"], call["resource"], call.get("context", {}))
-    return evaluator.simulation(of or roles.of_template(roles.CONTROL_PLANE), call["role"], asked, call.get("session", {}))
+    return evaluator.simulation(of, call["role"], asked, call.get("session", {}))
 
 
 def exchange(service, body, session=SESSION, templates=(), status=200, answer="{}", target="", tags=()):
@@ -43,12 +47,13 @@ def disagreements(*exchanges):
 class NearMisses(unittest.TestCase):
     def test_each_is_denied_and_what_it_nearly_is_is_allowed(self):
         expected, simulations = [], []
+        of = deployed(DataBuckets=["sets", "more.sets"])
         for call in NEAR_MISSES:
             expected.append((f"{call['role']}: {call['action']} on {call['resource']}", True))
-            simulations.append(decision(call))
+            simulations.append(decision(call, of))
             for why, change in call["denied"].items():
                 expected.append((f"{call['role']}: {call['action']} on {call['resource']}, but {why}", False))
-                simulations.append(decision(call | change))
+                simulations.append(decision(call | change, of))
         decisions = evaluator.decide(simulations)
         wrong = [what for (what, wanted), got in zip(expected, decisions, strict=True) if wanted != got]
         self.assertEqual(wrong, [])
@@ -58,10 +63,24 @@ class NearMisses(unittest.TestCase):
 class Images(unittest.TestCase):
     def test_only_the_images_that_the_deployment_allows_are_registered(self):
         [call] = [call for call in NEAR_MISSES if call["action"] == "batch:RegisterJobDefinition"]
-        of = roles.Roles(yaml.load(roles.CONTROL_PLANE, cfn.Loader), AllowedImages=["me/*", "python:3.13-slim"])
+        of = deployed(AllowedImages=["me/*", "python:3.13-slim"])
         images = {"me/train:2": True, "me/deep/train": True, "python:3.13-slim": True, "python:3.13": False, "you/me/train": False}
         decisions = evaluator.decide([decision(call | {"context": call["context"] | {"batch:Image": image}}, of) for image in images])
         self.assertEqual(dict(zip(images, decisions, strict=True)), images)
+
+
+class Data(unittest.TestCase):
+    def test_a_deployment_opens_no_bucket_but_those_that_it_names(self):
+        calls = [call for call in NEAR_MISSES if call["action"] in ("s3:ListBucket", "s3:GetObject") and "sets" in call["resource"]]
+        self.assertEqual(len(calls), 4)
+        own = {"role": "SweepUploadRole", "action": "s3:ListBucket", "resource": f"arn:aws:s3:::{roles.BUCKET}", "context": {"aws:SecureTransport": "true"}}
+        [data] = [call for call in NEAR_MISSES if "/data/mnist/" in call["resource"]]
+        names = [call["resource"].removeprefix("arn:aws:s3:::").split("/")[0] for call in calls]
+        for buckets in ([""], ["sets"], ["sets", "more.sets"]):
+            of = deployed(DataBuckets=buckets)
+            decisions = evaluator.decide([decision(call, of) for call in (own, data, *calls)])
+            self.assertEqual(decisions, [True, True, *(name in buckets for name in names)], buckets)
+        self.assertNotIn("ListDataPolicy", deployed().policies["SweepUploadRole"], "it would name no bucket")
 
 
 class Check(unittest.TestCase):

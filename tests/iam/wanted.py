@@ -68,7 +68,7 @@ def s3(name, given, _request):
     action = S3.get(name, name)
     action += "Version" if action == "GetObject" and "VersionId" in given else ""
     key = f"/{unquote(given['Key'])}" if "Key" in given else ""
-    return [Wanted(f"s3:{action}", f"arn:aws:s3:::{roles.BUCKET}{key}", {"aws:SecureTransport": "true"})]
+    return [Wanted(f"s3:{action}", f"arn:aws:s3:::{given['Bucket']}{key}", {"aws:SecureTransport": "true"})]
 
 
 def ec2(name, given, request):
@@ -145,9 +145,7 @@ def ecs(name, given, request):
 def ssm(name, given, _request):
     if name == "DescribeParameters":
         return [Wanted("ssm:DescribeParameters")]
-    # As with S3, a local stack's bucket stands for that of the evaluated template.
-    _, prefix, _bucket, secret = given["Name"].split("/")
-    return [Wanted(f"ssm:{name}", f"arn:aws:ssm:{LOCAL}:parameter/{prefix}/{roles.BUCKET}/{secret}")]
+    return [Wanted(f"ssm:{name}", f"arn:aws:ssm:{LOCAL}:parameter{given['Name']}")]
 
 
 def events(name, given, _request):

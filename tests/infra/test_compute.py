@@ -73,12 +73,23 @@ class Instances(unittest.TestCase):
         source = (ROOT / "runner/src/config.rs").read_text()
         environment = of_type(COMPUTE, "AWS::Batch::JobDefinition")["Train"]["ContainerProperties"]["Environment"]
         variables = [value["Name"] for value in below(environment) if isinstance(value, dict) and "Name" in value]
-        self.assertEqual(len(variables), 4)
+        self.assertEqual(len(variables), 5)
         for name in variables:
             self.assertIn(f'"{name}"', source)
         [seconds] = [value["Value"] for value in environment if value.get("Name") == "SPOTSWEEP_STOP_SECONDS"]
         self.assertEqual(seconds, "120")
         self.assertIn("ECS_CONTAINER_STOP_TIMEOUT=2m", (ROOT / "infra/compute.yaml").read_text())
+
+    def test_each_folder_that_a_variable_names_is_mounted_from_the_host(self):
+        container = of_type(COMPUTE, "AWS::Batch::JobDefinition")["Train"]["ContainerProperties"]
+        hosts = {one["Name"]: one["Host"]["SourcePath"] for one in container["Volumes"] if "Name" in one}
+        mounted = {one["ContainerPath"]: hosts[one["SourceVolume"]] for one in container["MountPoints"] if "ContainerPath" in one}
+        variables = {one["Name"]: one["Value"] for one in container["Environment"] if "Name" in one}
+        self.assertEqual({name: mounted[value] for name, value in variables.items() if str(value).startswith("/")}, {
+            "SPOTSWEEP_DEV": "/dev", "SPOTSWEEP_CACHE": "/var/cache/spotsweep", "SPOTSWEEP_DATA": "/var/lib/spotsweep-data",
+        })
+        # The script of the launch template mounts the instance's own disks there.
+        self.assertIn(f'data="${{ROOT:-}}{hosts["data"]}"', (ROOT / "infra/compute.yaml").read_text())
 
     def test_a_trial_does_not_wait_for_its_log(self):
         options = of_type(COMPUTE, "AWS::Batch::JobDefinition")["Train"]["ContainerProperties"]["LogConfiguration"]["Options"]

@@ -10,6 +10,7 @@ CONTROL = template("control-plane.yaml")
 COMPUTE = template("compute.yaml")
 OPERATIONS = template("operations.yaml")
 WHOLE = template("spotsweep.yaml")
+MOST_DATA_SETS = int(re.search(r"MOST_DATA_SETS: usize = (\d+)", (ROOT / "shared/sweep-file/src/settings/data.rs").read_text())[1])
 MOST_SECRETS = int(re.search(r"MOST_SECRETS: usize = (\d+)", (ROOT / "shared/sweep-file/src/settings/secrets.rs").read_text())[1])
 FUNCTIONS = sorted(path.parent.name for path in (ROOT / "functions").glob("*/Cargo.toml"))
 
@@ -26,6 +27,11 @@ def policy_statements(loaded):
         for document in documents:
             for statement in document["Statement"]:
                 yield name, statement
+
+
+def as_given(key):
+    """How a nested template gets a parameter of the root's: as it is, or as the text of a list."""
+    return {"Ref": key}, {"Fn::Join": [",", {"Ref": key}]}
 
 
 def dashboard():
@@ -76,7 +82,7 @@ class OneDeployment(unittest.TestCase):
     def test_defaults_said_twice_are_the_same(self):
         for name, inner, given in self.nested():
             for key, value in given.items():
-                if value == {"Ref": key} and "Default" in inner["Parameters"][key]:
+                if value in as_given(key) and "Default" in inner["Parameters"][key]:
                     self.assertEqual(WHOLE["Parameters"][key]["Default"], inner["Parameters"][key]["Default"], f"{name}.{key}")
 
     def test_a_wrong_value_is_refused_before_anything_is_made(self):
@@ -84,16 +90,24 @@ class OneDeployment(unittest.TestCase):
         limits = ("AllowedPattern", "AllowedValues", "MinValue", "MaxValue", "MinLength", "MaxLength")
         for name, inner, given in self.nested():
             for key, value in given.items():
-                if value == {"Ref": key}:
+                if value in as_given(key):
                     # Only the control plane by itself may have no prefix.
                     own, whole = ({limit: str(parameter.get(limit)).removeprefix("^$|") for limit in limits}
                                   for parameter in (inner["Parameters"][key], WHOLE["Parameters"][key]))
                     self.assertEqual(*({limit: text.removeprefix("^$|") for limit, text in one.items()} for one in (own, whole)), f"{name}.{key}")
         self.assertEqual(WHOLE["Rules"]["OldGpusNeedAnAmi"], COMPUTE["Rules"]["OldGpusNeedAnAmi"])
-        types = of_type(WHOLE, "AWS::Serverless::Application")["Compute"]["Parameters"]["InstanceTypes"]
-        self.assertEqual(types, {"Fn::Join": [",", {"Ref": "InstanceTypes"}]})
-        for key in ("Type", "Default"):
-            self.assertEqual(WHOLE["Parameters"]["InstanceTypes"][key], COMPUTE["Parameters"]["InstanceTypes"][key])
+
+    def test_a_list_is_passed_on_as_a_list(self):
+        passed = {key: inner["Parameters"][key]["Type"] for _, inner, given in self.nested() for key, value in given.items() if value == as_given(key)[1]}
+        self.assertEqual(passed, dict.fromkeys(("InstanceTypes", "AllowedImages", "DataBuckets"), "CommaDelimitedList"))
+        for key in passed:
+            self.assertEqual(WHOLE["Parameters"][key]["Type"], "CommaDelimitedList")
+
+    def test_data_buckets_are_names_of_buckets(self):
+        # https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html. The pattern is for each member.
+        pattern = WHOLE["Parameters"]["DataBuckets"]["AllowedPattern"]
+        for name, is_allowed in (("", True), ("sets", True), ("my.sets-2", True), ("a2b", True), ("ab", False), ("Sets", False), ("sets/", False), ("s3://sets", False), ("arn:aws:s3:::sets", False), ("*", False), ("set?", False), ("-sets", False), ("m" * 64, False)):
+            self.assertEqual(bool(re.fullmatch(pattern, name)), is_allowed, name)
 
     def test_every_prefix_and_bucket_name_that_is_allowed_makes_names_that_aws_takes(self):
         # RepositoryName in ECR's model; https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html
@@ -265,21 +279,28 @@ class Permissions(unittest.TestCase):
         [trust] = role["AssumeRolePolicyDocument"]["Statement"]
         self.assertEqual(trust["Principal"], {"AWS": {"Fn::GetAtt": ["TrialClaimRole", "Arn"]}})
         [policy] = role["Policies"]
-        reach = {}
+        reach, conditions = {}, []
         for found in policy["PolicyDocument"]["Statement"]:
+            if "Condition" in found:
+                conditions.append((found["Resource"], found["Condition"]))
             for action in as_list(found["Action"]):
                 reach.setdefault(action, []).extend(as_list(found["Resource"]))
         sweep = "${Bucket.Arn}/results/${!aws:PrincipalTag/sweep}"
         restored = "${Bucket.Arn}/results/${!aws:PrincipalTag/restores}"
         code = "${Bucket.Arn}/code/${!aws:PrincipalTag/code}.tar.zst"
         secret = "arn:${AWS::Partition}:ssm:*:*:parameter/spotsweep/${Bucket}/${!aws:PrincipalTag/secret-"
+        tags = [f"aws:PrincipalTag/data-{number}" for number in range(MOST_DATA_SETS)]
+        data = [{"Fn::Sub": f"arn:${{AWS::Partition}}:s3:::${{!{tag}}}*"} for tag in tags]
         outputs = [{"Fn::Sub": f"{sweep}/trials/${{!aws:PrincipalTag/trial}}/*"}]
         self.assertEqual(reach, {
-            "s3:GetObject": [{"Fn::Sub": name} for name in (f"{sweep}/trials.jsonl", f"{restored}/collected.json", f"{restored}/checkpoints/*", code)],
+            "s3:GetObject": [{"Fn::Sub": name} for name in (f"{sweep}/trials.jsonl", f"{sweep}/data/*.jsonl", f"{restored}/collected.json", f"{restored}/checkpoints/*", code)] + data,
             "s3:PutObject": outputs,
             "s3:AbortMultipartUpload": outputs,
             "ssm:GetParameter": [{"Fn::Sub": f"{secret}{number}}}"} for number in range(MOST_SECRETS)],
         })
+        # The resource alone would be any bucket that a tag names.
+        buckets = {"Fn::Split": [",", {"Fn::Sub": ["${Bucket}/data/*,${Names}/*", {"Names": {"Fn::Join": ["/*,", {"Ref": "DataBuckets"}]}}]}]}
+        self.assertEqual(conditions, [(resource, {"StringLike": {tag: buckets}}) for tag, resource in zip(tags, data, strict=True)])
         issuers = [name for name, found in policy_statements(CONTROL) if "sts:AssumeRole" in as_list(found["Action"])]
         self.assertEqual(issuers, ["IssuePolicy"])
         self.assertEqual(of_type(CONTROL, "AWS::IAM::ManagedPolicy")["IssuePolicy"]["Roles"], [{"Ref": "TrialClaimRole"}])

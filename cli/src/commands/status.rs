@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use spotsweep_ranking::{ranked, ranking};
 use spotsweep_records::sweep::{Ranking, Sweep};
-use spotsweep_records::trial::{JobStatus, Trial};
+use spotsweep_records::trial::{JobStatus, Trial, fetching};
 use spotsweep_report::diagnosis::{reason, why};
 use spotsweep_report::warnings::texts;
 use spotsweep_sweep_file::Warning;
@@ -55,6 +55,9 @@ pub(crate) async fn run(args: Status) -> Result<ExitCode, Failure> {
                 let kept = Some(spent.kept_usd).filter(|usd| *usd > 0.0).map(dollars);
                 let kept = kept.map(|usd| format!(", {usd} of it for kept workspaces")).unwrap_or_default();
                 writeln!(to, "{}{kept}", spent.sentence())?;
+            }
+            if let Some((count, fetch)) = fetching(&trials) {
+                writeln!(to, "fetching data for {}: {fetch}", counted(count, "trial"))?;
             }
             if let Some(kept) = kept(&trials) {
                 writeln!(to, "{kept}")?;

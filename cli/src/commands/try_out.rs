@@ -108,6 +108,9 @@ pub(super) async fn run(mut args: TryOut) -> Result<ExitCode, Failure> {
     };
     let code = code_folder(&args, file.as_ref())?;
     let script = Script::new(file.as_ref(), &args.command, &code);
+    for variable in script.trial.lacks_data() {
+        out::note(format_args!("no data set is fetched here: set {variable} to a folder with some of the data"));
+    }
     args.stack.as_on_aws = true;
     let mut stack = unless_stopped(start(&args, &code)).await?;
     let answer = unless_stopped(async {

@@ -2,6 +2,7 @@
 
 mod asked;
 mod collected;
+mod data;
 mod last_sweep;
 mod prices;
 mod quote;
@@ -85,6 +86,7 @@ pub(crate) async fn run(args: Validate) -> Result<ExitCode, Failure> {
             verdict["hours"] = json!(quote.hours);
             verdict["kept"] = json!(quote.kept);
             verdict["collected"] = json!(quote.collected);
+            verdict["data"] = json!(quote.data);
             verdict["prices"] = json!(quote.prices);
             verdict["usd"] = json!(quote.usd());
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use spotsweep_records::sweep::{Plan, Stage};
-use spotsweep_records::trial::{JobStatus, Trial};
+use spotsweep_records::trial::{JobStatus, Trial, fetching};
 
 use super::look::{Batch, Look};
 use super::queued::{USUAL_WAIT, longest};
@@ -28,11 +28,19 @@ pub(super) fn blockers(look: &Look) -> Vec<String> {
         (Stage::Withdrawing { refusal }, _) => vec![format!("Batch refused a job, all are taken back: {refusal}")],
         (Stage::Settling, _) => vec![settling(trials)],
         (Stage::Running, Some(plan)) => {
-            [capacity(look, plan), reasons(&look.batch), workspaces(trials, look.at)].concat()
+            [capacity(look, plan), reasons(&look.batch), workspaces(trials, look.at), data(trials)].concat()
         }
         (Stage::Running, None) | (Stage::Settled | Stage::Rejected, _) => Vec::new(),
     };
     stopped.into_iter().chain(of_stage).collect()
+}
+
+fn data(trials: &[Trial]) -> Vec<String> {
+    let under_way = fetching(trials).map(|(count, fetch)| {
+        let verb = if count == 1 { "fetches" } else { "fetch" };
+        format!("{} {verb} data: {fetch}", counted(count, "trial"))
+    });
+    under_way.into_iter().collect()
 }
 
 fn capacity(look: &Look, plan: &Plan) -> Vec<String> {

@@ -108,6 +108,10 @@ impl Server {
         if status != StatusCode::OK {
             return reply(status.as_u16(), &[], "<Error><Code>Broken</Code><Message>on purpose</Message></Error>");
         }
+        // Every object has the same ETag.
+        if headers.get("if-match").is_some_and(|etag| etag != "\"e\"") {
+            return reply(412, &[], "<Error><Code>PreconditionFailed</Code><Message>changed</Message></Error>");
+        }
         if *method == Method::GET && !headers.contains_key("range") {
             return match seen.objects.get(key) {
                 Some(bytes) => reply(200, &[("etag", "\"e\"")], bytes.clone()),
@@ -118,8 +122,9 @@ impl Server {
         if *method == Method::GET {
             let range = headers["range"].to_str().unwrap().strip_prefix("bytes=").unwrap();
             let (first, last) = range.split_once('-').unwrap();
-            let bytes = &LINES.as_bytes()[first.parse().unwrap()..=last.parse().unwrap()];
-            return reply(206, &[], bytes.to_vec());
+            let object = seen.objects.get(key).map_or(LINES.as_bytes(), Vec::as_slice);
+            let bytes = &object[first.parse().unwrap()..=last.parse().unwrap()];
+            return reply(206, &[("etag", "\"e\"")], bytes.to_vec());
         }
         let part = query.split('&').find_map(|pair| pair.strip_prefix("partNumber="));
         if let Some(part) = part {

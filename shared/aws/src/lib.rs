@@ -48,7 +48,7 @@ pub use dynamodb::DynamoStore;
 pub use logs::log_to_stdout;
 pub use reader::{ReadError, Reader};
 #[cfg(feature = "s3")]
-pub use s3::{is_gone, path_style_s3};
+pub use s3::{is_gone, measure, path_style_s3};
 #[cfg(feature = "sts")]
 pub use services::access;
 #[cfg(feature = "batch")]

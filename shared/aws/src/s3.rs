@@ -9,8 +9,14 @@ use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_s3::operation::get_object::GetObjectError;
 use aws_sdk_s3::primitives::ByteStream;
 use aws_sdk_s3::types::{CompletedMultipartUpload, CompletedPart};
-use spotsweep_control_plane::calls::{Body, CallError, GetObject, NO_SUCH_KEY, Object, Part, Place, S3};
+use spotsweep_control_plane::calls::{
+    Body, CallError, GetObject, ListObjects, ListedObject, NO_SUCH_KEY, Object, ObjectsPage, Part, Place, S3,
+};
+use spotsweep_control_plane::execute;
+use spotsweep_control_plane::outcome::DataProblem;
 use spotsweep_protocol::cause::chain;
+use spotsweep_protocol::claim::Listing;
+use spotsweep_sweep_file::DataSource;
 
 use super::call_error::call_error;
 use super::lazy::{Lazy, lazy};
@@ -50,6 +56,27 @@ impl S3 for S3Sdk {
         })
     }
 
+    async fn list_objects(&self, wanted: ListObjects) -> Result<ObjectsPage, CallError> {
+        let request = self.0.list_objects_v2().bucket(wanted.bucket).prefix(wanted.prefix);
+        let request = request.set_delimiter(wanted.is_divided.then(|| "/".to_owned()));
+        let request = request.set_max_keys(wanted.most).set_continuation_token(wanted.token);
+        let found = request.send().await.map_err(call_error)?;
+        let incomplete = || CallError::unclear("ListObjectsV2 answered with an object without key, size or ETag");
+        let object = |object: aws_sdk_s3::types::Object| {
+            let size = object.size.and_then(|size| u64::try_from(size).ok());
+            let class = object.storage_class.map(|class| class.as_str().to_owned());
+            let (key, size, etag) = (object.key?, size?, object.e_tag?);
+            Some(ListedObject { key, size, etag, class })
+        };
+        let objects = found.contents.unwrap_or_default().into_iter().map(|found| object(found).ok_or_else(incomplete));
+        let folders = found.common_prefixes.unwrap_or_default().into_iter().filter_map(|folder| folder.prefix);
+        Ok(ObjectsPage {
+            objects: objects.collect::<Result<_, _>>()?,
+            folders: folders.collect(),
+            next_token: found.next_continuation_token,
+        })
+    }
+
     async fn put_object(&self, place: Place, body: Vec<u8>) -> Result<(), CallError> {
         let request = self.0.put_object().bucket(place.bucket).key(place.key).content_type(place.content_type);
         request.body(body.into()).send().await.map_err(call_error)?;
@@ -75,6 +102,14 @@ impl S3 for S3Sdk {
         request.multipart_upload(parts).send().await.map_err(call_error)?;
         Ok(())
     }
+}
+
+/// Lists the objects of a data set, and returns what they are in figures.
+///
+/// # Errors
+/// If S3 gives no clear answer. What is wrong with the data set is the inner error.
+pub async fn measure(config: &SdkConfig, source: &DataSource) -> Result<Result<Listing, DataProblem>, CallError> {
+    execute::measure(&S3Sdk::new(config), source).await
 }
 
 /// Whether the object or its version does not exist, or a delete marker is in its place.

@@ -235,15 +235,24 @@ pub enum Command {
     IssueCredentials {
         /// The request for credentials.
         request: TrialRequest,
-        /// The trial whose collected checkpoint they may read too.
-        restores: Option<TrialRef>,
-        /// The SHA-256 of the packed folder that they may read too.
-        code: Option<String>,
-        /// The secrets that they may read too.
-        secrets: BTreeSet<String>,
+        /// What they may read besides the trial's parameters.
+        reads: Reads,
         /// ARN of the role. The session's tags limit it to the trial.
         role: String,
     },
+}
+
+/// What the credentials of a trial may read besides its parameters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reads {
+    /// The trial whose collected checkpoint they may read.
+    pub restores: Option<TrialRef>,
+    /// The SHA-256 of the packed folder.
+    pub code: Option<String>,
+    /// The names of secrets in Parameter Store.
+    pub secrets: BTreeSet<String>,
+    /// The data sets: bucket and prefix of each.
+    pub data: Vec<String>,
 }
 
 /// A job definition that differs from another one in its image alone.

@@ -8,6 +8,7 @@
 
 mod batch_job_state;
 mod continuation;
+pub mod data;
 mod early_stop;
 mod ebs_state;
 mod fail_fast;
@@ -151,6 +152,7 @@ fn of_outcome(view: &View, outcome: &Outcome, context: Context<'_>) -> Decision 
         | Outcome::TargetChecked { .. }
         | Outcome::ImageRegistered { .. }
         | Outcome::CodeMissing { .. }
+        | Outcome::DataRefused { .. }
         | Outcome::TrialsStored { .. }
         | Outcome::SnapshotsRead(_)
         | Outcome::PlanWritten(_)

@@ -16,7 +16,7 @@ use aws_lambda_events::event::eventbridge::EventBridgeEvent;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use spotsweep_protocol::claim::{Found, Machine, NoticeKind, Outputs, Rollback, Seal};
+use spotsweep_protocol::claim::{Fetch, Found, Machine, NoticeKind, Outputs, Rollback, Seal};
 use spotsweep_protocol::ids::{JobId, SweepId};
 use spotsweep_protocol::metric::Metric;
 use spotsweep_protocol::rungs::Reached;
@@ -148,6 +148,8 @@ pub enum Ask {
     },
     /// The instance metadata service has a notice or a recommendation for the instance.
     Notice(NoticeKind),
+    /// The runner fetches data sets.
+    Fetching(Fetch),
     /// The runner reports its metrics. With `ended` it is the last report of the attempt.
     Report {
         /// Number of the report within the attempt.

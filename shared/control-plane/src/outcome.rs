@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::event::{Job, TrialRequest};
-use spotsweep_protocol::claim::{Access, ByteRange, Prefix};
+use spotsweep_protocol::claim::{Access, ByteRange, KeyProblem, Prefix};
 use spotsweep_protocol::ids::{DescribedJob, JobName, SweepId};
 use spotsweep_protocol::secret::Secret;
 use spotsweep_records::sweep::Prepared;
@@ -44,6 +44,35 @@ pub enum Dropped {
         /// Its object's metadata.
         given: Given,
     },
+}
+
+/// Why trainings cannot read a data set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DataProblem {
+    /// There is no such bucket.
+    NoBucket,
+    /// The function's role may not list the bucket, or its owner denies that.
+    Denied,
+    /// The bucket is in another region.
+    OtherRegion,
+    /// No object has the key or the prefix.
+    Empty,
+    /// An object must be restored before it can be read.
+    Archived {
+        /// The object's key.
+        key: String,
+        /// Its storage class.
+        class: String,
+    },
+    /// A folder has too many objects.
+    TooMany {
+        /// The folder's prefix.
+        folder: String,
+        /// The most objects that it may have.
+        most: usize,
+    },
+    /// A key cannot become a path.
+    Key(KeyProblem),
 }
 
 /// The outcome of a command.
@@ -93,6 +122,15 @@ pub enum Outcome {
         sweep: SweepId,
         /// What was to be submitted.
         prepared: Prepared,
+    },
+    /// [`Command::StoreTrials`] cannot list some data sets, and has stored no trials.
+    DataRefused {
+        /// The sweep's id.
+        sweep: SweepId,
+        /// What was to be submitted.
+        prepared: Prepared,
+        /// The reason for each of them, by name.
+        problems: Vec<(String, DataProblem)>,
     },
     /// The result of [`Command::StoreTrials`].
     TrialsStored {

@@ -3,6 +3,8 @@
 //! Figures are cumulative over an attempt, so a lost, late or repeated report does no harm.
 
 mod collected;
+mod data_keys;
+mod data_set;
 mod preparation;
 mod reply;
 mod request;
@@ -10,6 +12,8 @@ mod request;
 use serde::{Deserialize, Serialize};
 
 pub use collected::{COLLECTED, Collected, CollectedFile};
+pub use data_keys::{KeyCheck, KeyProblem};
+pub use data_set::{DATA_FOLDER, DataObject, DataSet, Fetch, Listing, data_variable, listing_key};
 pub use preparation::{
     Code, Environment, Git, PACKED_PREFIX, Preparation, SecretNames, Variable, packed_key, secret_name,
     secret_parameter,

@@ -12,6 +12,7 @@
 //! is (attempts ended, status), which Batch only ever raises.
 
 mod early_stop;
+mod fetch;
 mod interruptions;
 mod job_status;
 mod leaving;
@@ -32,12 +33,13 @@ use serde::{Deserialize, Serialize};
 use crate::stored::is_default;
 use crate::workspace::{TrialRef, Workspace};
 pub use early_stop::{Comparison, EarlyStop};
+pub use fetch::fetching;
 pub use job_status::JobStatus;
 pub use leaving::Leaving;
 pub use reason::Reason;
 pub use retry::{RetryOn, RetryRule, retry_rules};
 pub use silence::{AgentState, Host, InstanceStatus, Silence, is_dead};
-use spotsweep_protocol::claim::{Market, Outputs};
+use spotsweep_protocol::claim::{Fetch, Market, Outputs};
 use spotsweep_protocol::ids::{JobId, SweepId};
 use spotsweep_protocol::metric::Metric;
 use spotsweep_protocol::rungs::Curve;
@@ -49,6 +51,11 @@ pub use suggested::Suggested;
 
 /// Most attempts that Batch makes of one job (fact 18).
 pub const JOB_ATTEMPTS: u32 = 10;
+
+/// Returns how many attempts the job of a trial gets that has `tried` so many of those that its sweep file allows.
+pub fn job_attempts(attempts: u32, tried: usize) -> u32 {
+    attempts.saturating_sub(u32::try_from(tried).unwrap_or(u32::MAX)).clamp(1, JOB_ATTEMPTS)
+}
 
 /// Exit code of the runner after an interruption (EX_TEMPFAIL). Batch starts the next attempt.
 pub const INTERRUPTED_EXIT_CODE: i32 = 75;
@@ -124,6 +131,9 @@ pub struct Attempt {
     /// The number of the newest report within the attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequence: Option<u64>,
+    /// How far it has fetched its data sets; absent if the instance had them, or if there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fetch: Option<Fetch>,
     /// Why no workspace goes to it any more, where only its record says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub leaving: Option<Leaving>,
@@ -355,10 +365,11 @@ impl Trial {
     }
 
     /// Whether Batch has failed the job only because of interruptions or false starts, so that it can be submitted
-    /// again. Batch retries reclaims until the attempts of one job are used up. It is not documented whether a rule
-    /// matches an end without a reason.
-    pub fn is_worn_out(&self) -> bool {
-        let is_last = self.ended == self.round.saturating_add(1).saturating_mul(JOB_ATTEMPTS);
+    /// again. `attempts` is what the sweep file allows the trial. Batch retries reclaims until the attempts of one job
+    /// are used up. It is not documented whether a rule matches an end without a reason.
+    pub fn is_worn_out(&self, attempts: u32) -> bool {
+        let before = self.round.saturating_mul(JOB_ATTEMPTS);
+        let is_last = self.ended == before.saturating_add(job_attempts(attempts, self.tried_until(before)));
         let last = self.attempts.get(&self.ended);
         let was_interrupted = last.is_some_and(|last| last.is_lost() || (is_last && last.was_interrupted()))
             || self.was_killed_under_notice(self.ended);

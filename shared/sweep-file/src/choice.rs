@@ -42,6 +42,21 @@ pub(crate) const WANDB_KEYS: [&str; 19] = [
     "image_uri",
 ];
 
+/// Top-level keys of a plain list that is wrapped in a mapping.
+pub(crate) const LIST_KEYS: [&str; 11] = [
+    "trials",
+    "metric",
+    "early_terminate",
+    "metrics",
+    "spotsweep",
+    "program",
+    "command",
+    "name",
+    "description",
+    "project",
+    "entity",
+];
+
 /// Keys under `spotsweep:` that choose, order and compare trials.
 pub(crate) const SAMPLING_KEYS: [&str; 7] = ["trials", "seed", "exclude", "first", "order", "repeats", "rungs_by"];
 

@@ -7,7 +7,7 @@ use spotsweep_protocol::rungs::Unit;
 use spotsweep_protocol::words::counted;
 use spotsweep_search::stop::{MOST_RUNGS, RUNG_LIMIT, Rule, asha, hyperband, median};
 
-use super::fields::{Fields, mismatch};
+use super::fields::{Fields, boolean};
 use super::problem::{Report, near_miss, nearest};
 use super::scalar::Scalar;
 use super::tree::{Entry, Kind, Node};
@@ -235,12 +235,7 @@ fn eta(fields: Fields<'_>, key: &str, default: f64, report: &mut Report<'_>) -> 
 }
 
 fn strict(fields: Fields<'_>, report: &mut Report<'_>) -> Option<bool> {
-    let Some(node) = fields.get("strict") else { return Some(true) };
-    if let (Kind::Scalar(Scalar::Bool(strict)), _) | (_, Some(strict)) = (&node.kind, &node.wandb_bool()) {
-        return Some(*strict);
-    }
-    mismatch(node, "strict", "true or false", report);
-    None
+    fields.get("strict").map_or(Some(true), |node| boolean(node, "strict", report))
 }
 
 /// Returns which of two names with the same meaning the file uses.

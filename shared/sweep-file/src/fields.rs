@@ -144,6 +144,15 @@ pub(crate) fn text<'n>(node: &'n Node, what: &str, report: &mut Report<'_>) -> O
     }
 }
 
+/// Reads a boolean. The words `yes` and `off` and their kind are booleans too, as to W&B.
+pub(crate) fn boolean(node: &Node, what: &str, report: &mut Report<'_>) -> Option<bool> {
+    if let (Kind::Scalar(Scalar::Bool(value)), _) | (_, Some(value)) = (&node.kind, &node.wandb_bool()) {
+        return Some(*value);
+    }
+    mismatch(node, what, "true or false", report);
+    None
+}
+
 /// Reads a whole number. It may have a point or an exponent, because JSON Schema takes `10.0` for an integer.
 pub(crate) fn integer(node: &Node, what: &str, range: RangeInclusive<i64>, report: &mut Report<'_>) -> Option<i64> {
     let Kind::Scalar(Scalar::Number(number)) = &node.kind else {

@@ -212,6 +212,7 @@ mod tests {
                     "spotsweep:\n    code:\n        git: {written}\n        git: {written}\n    attempts: {written}\n"
                 ),
                 format!("spotsweep:\n    code:\n        git: {written}\n  ref: \"\n"),
+                format!("spotsweep:\n    data:\n        x: {written}\n        {written}: s3://bucket\ntrials: [1]\n"),
                 format!("spotsweep: {{code: {{git: {written}}}\n"),
                 format!("spotsweep:\n    code: {{ref: a, git: \"{}\n", written.trim_matches(['"', '\''])),
             ]

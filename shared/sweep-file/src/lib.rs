@@ -51,6 +51,7 @@ mod space;
 mod template;
 mod tree;
 pub mod trials;
+mod unknown_keys;
 mod values;
 
 pub use hidden::Hidden;
@@ -60,8 +61,8 @@ pub use repeats::Repeats;
 pub use search_space::{MOST_STEPS, SearchSpace};
 pub use secret_name::secret_name_problem;
 pub use settings::{
-    ATTEMPTS, Budget, Code, Folder, InitializationRate, Keep, Notifications, Outputs, Resources, Settings, Stalled,
-    Start, Workspace, initialization_rate, variable_problem,
+    ATTEMPTS, Budget, Code, DataSource, Folder, InitializationRate, Keep, Notifications, Outputs, Resources, Settings,
+    Stalled, Start, Workspace, initialization_rate, variable_problem,
 };
 
 use problem::Report;

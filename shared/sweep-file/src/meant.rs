@@ -5,12 +5,16 @@ use super::settings::NESTED;
 use super::tree::{Entry, Kind};
 
 /// Words of other programs, and the setting of spotsweep for each.
-const OTHERS: [(&[&str], &str); 12] = [
+const OTHERS: [(&[&str], &str); 13] = [
     (&["retries", "max_retries", "retry", "max_attempts"], "write `attempts:`, which counts all starts of a trial"),
     (&["image_uri", "container", "docker", "docker_image"], "write `image:` and the image's name"),
     (&["environment", "envs", "variables", "env_vars"], "write `env: {NAME: value}`"),
     (&["secret", "api_key", "api_keys", "tokens", "credentials"], "write `secrets: [NAME]`"),
     (&["workdir", "working_dir", "work_dir", "source", "source_dir"], "write `code: .` for this file's folder"),
+    (
+        &["dataset", "datasets", "data_set", "data_sets", "inputs", "mounts", "file_mounts", "storage_mounts", "s3"],
+        "write `data: {imagenet: \"s3://bucket/imagenet/\"}`",
+    ),
     (
         &[
             "instance_type",

@@ -7,8 +7,7 @@
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use super::choice::{METHODS, WANDB_KEYS};
-use super::document::LIST_KEYS;
+use super::choice::{LIST_KEYS, METHODS, WANDB_KEYS};
 use super::early_terminate;
 use super::names::MAX_NAME_CHARS;
 use super::parameter::{FORMS, Form};

@@ -15,21 +15,25 @@ use super::tree::Node;
 
 mod checkpoints_of;
 mod code;
+mod data;
 mod environment;
 pub(crate) mod image;
 mod outputs;
 mod secrets;
 mod setup;
 mod stalled;
+mod tags;
 mod workspace;
 
 pub use code::{Code, Folder};
+pub use data::DataSource;
 pub use environment::variable_problem;
 pub use outputs::Outputs;
 pub use stalled::Stalled;
 pub use workspace::{InitializationRate, Keep, Start, Workspace, initialization_rate};
 
 use code::CodeSchema;
+use data::DataSchema;
 use secrets::SecretsSchema;
 use setup::SetupSchema;
 use stalled::StalledSchema;
@@ -81,6 +85,9 @@ pub struct Settings {
     /// `spotsweep secret set` stores a value.
     #[schemars(default, with = "SecretsSchema")]
     pub secrets: BTreeMap<String, String>,
+    /// Objects of S3 that trainings read, by name: those of `imagenet` are at `/data/imagenet`.
+    #[schemars(default, with = "BTreeMap<String, DataSchema>")]
+    pub data: BTreeMap<String, DataSource>,
     /// Which files of a trial are collected.
     pub outputs: Option<Outputs>,
     /// Trials of earlier sweeps, one for each trial, in their order: `<sweep>/<index>`. Each trial starts from the checkpoint
@@ -171,7 +178,7 @@ enum SwitchWord {
 }
 
 /// Keys of [`Settings`] under `spotsweep:`. Those that choose trials are in [`super::choice`].
-pub(crate) const KEYS: [&str; 19] = [
+pub(crate) const KEYS: [&str; 20] = [
     "job_definition",
     "image",
     "queue",
@@ -185,6 +192,7 @@ pub(crate) const KEYS: [&str; 19] = [
     "setup",
     "env",
     "secrets",
+    "data",
     "outputs",
     "checkpoints_of",
     "notifications",
@@ -233,12 +241,13 @@ pub(crate) fn read(fields: Fields<'_>, context: &Context<'_>, role: Role, report
         setup: fields.get("setup").map(|node| setup::read(node, report)).unwrap_or_default(),
         env,
         secrets,
+        data: fields.get("data").map(|node| data::read(node, report)).unwrap_or_default(),
         outputs: fields.get("outputs").and_then(|node| outputs::read(node, report)),
         checkpoints_of: fields.get("checkpoints_of").and_then(|node| checkpoints_of::read(node, report)),
         notifications: fields.get("notifications").and_then(|node| notifications(node, report)),
         budget: fields.get("budget").and_then(|node| budget(node, report)),
         fail_fast: fields.get("fail_fast").and_then(|node| switch(node, "fail_fast", report)),
-        tags: fields.get("tags").map(|node| tags(node, report)).unwrap_or_default(),
+        tags: fields.get("tags").map(|node| tags::read(node, report)).unwrap_or_default(),
     };
     secrets::check_number(fields, &settings, report);
     settings
@@ -358,40 +367,4 @@ fn budget(node: &Node, report: &mut Report<'_>) -> Option<Budget> {
         Some(number)
     };
     Some(Budget { max_usd: positive("max_usd"), max_hours: positive("max_hours") })
-}
-
-/// Reads the tags. AWS allows 50 tags, keys up to 128 and values up to 256 characters, and reserves `aws:`
-/// (<https://docs.aws.amazon.com/batch/latest/userguide/using-tags.html>). All services allow letters, digits, spaces
-/// and `_ . : / = + - @` (<https://docs.aws.amazon.com/tag-editor/latest/userguide/best-practices-and-strats.html>).
-fn tags(node: &Node, report: &mut Report<'_>) -> BTreeMap<String, String> {
-    let Some(fields) = Fields::any(node, "`tags`", report) else { return BTreeMap::new() };
-    // The control plane adds its own tags, so fewer are left for the file.
-    if fields.entries().len() > 40 {
-        report.add(fields.place(), "more than 40 tags", "AWS allows 50, and spotsweep adds some of its own");
-    }
-    let mut tags = BTreeMap::new();
-    for entry in fields.entries() {
-        let Some(value) = written(&entry.value, &entry.key, report) else { continue };
-        let reserved =
-            entry.key.to_lowercase().starts_with("aws:") || entry.key.to_lowercase().starts_with("spotsweep");
-        if reserved {
-            report.add(entry.key_place, format!("the tag name `{}` is reserved", entry.key), "choose another name");
-        }
-        if entry.key.chars().count() > 128 || value.chars().count() > 256 {
-            report.add(entry.key_place, "AWS allows 128 characters in a tag's name and 256 in its value", "shorten it");
-        }
-        if entry.key.is_empty() {
-            report.add(entry.key_place, "a tag without a name", "give it a name");
-        }
-        let is_allowed = |c: &char| c.is_alphanumeric() || *c == ' ' || "_.:/=+-@".contains(*c);
-        if let Some(strange) = entry.key.chars().chain(value.chars()).find(|c| !is_allowed(c)) {
-            report.add(
-                entry.key_place,
-                format!("AWS takes no {strange:?} in a tag"),
-                "use letters, digits, spaces and _ . : / = + - @",
-            );
-        }
-        tags.insert(entry.key.clone(), value);
-    }
-    tags
 }

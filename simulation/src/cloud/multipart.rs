@@ -46,9 +46,7 @@ impl Uploads {
             return Err(refused(400, "InvalidArgument"));
         }
         let upload = self.open.get_mut(id).filter(|upload| upload.key == key).ok_or_else(no_such_upload)?;
-        let mut hasher = DefaultHasher::new();
-        body.hash(&mut hasher);
-        let etag = format!("\"{:016x}\"", hasher.finish());
+        let etag = etag(&body);
         upload.parts.insert(number, (etag.clone(), body));
         Ok(etag)
     }
@@ -90,6 +88,13 @@ impl Upload {
         }
         Ok(object)
     }
+}
+
+/// The ETag of these bytes.
+pub(super) fn etag(bytes: &[u8]) -> String {
+    let mut hasher = DefaultHasher::new();
+    bytes.hash(&mut hasher);
+    format!("\"{:016x}\"", hasher.finish())
 }
 
 fn no_such_upload() -> CallError {

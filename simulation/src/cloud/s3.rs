@@ -4,11 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, PoisonError};
 
-use spotsweep_control_plane::calls::{Body, CallError, GetObject, NO_SUCH_KEY, Object, Part, Place, S3, Wait};
+use spotsweep_control_plane::calls::{
+    Body, CallError, GetObject, ListObjects, ListedObject, NO_SUCH_KEY, Object, ObjectsPage, Part, Place, S3, Wait,
+};
 
-use super::Cloud;
 use super::client::Client;
-use super::multipart::Uploads;
+use super::multipart::{Uploads, etag};
+use super::{BUCKET, Cloud};
+
+/// The most keys of a page. S3's own limit is 1 000.
+const PAGE_KEYS: usize = 3;
 
 /// The bytes of an object.
 pub(super) struct Bytes(Vec<u8>);
@@ -27,6 +32,10 @@ impl<W: Wait> S3 for Client<'_, W> {
         let body = read.await??;
         let length = u64::try_from(body.len()).unwrap_or(u64::MAX);
         Ok(Object { length, metadata: BTreeMap::new(), body: Bytes(body) })
+    }
+
+    async fn list_objects(&self, wanted: ListObjects) -> Result<ObjectsPage, CallError> {
+        self.on("ListObjectsV2", None, || self.cloud.list(&wanted)).await?
     }
 
     async fn put_object(&self, place: Place, body: Vec<u8>) -> Result<(), CallError> {
@@ -64,6 +73,40 @@ impl Cloud {
             self.put(key, object);
         }
         Ok(())
+    }
+
+    /// A page of the deployment's bucket. Every other bucket denies it.
+    fn list(&self, wanted: &ListObjects) -> Result<ObjectsPage, CallError> {
+        if wanted.bucket != BUCKET {
+            return Err(CallError::answered(403, "AccessDenied".to_owned(), wanted.bucket.clone()));
+        }
+        let most = wanted.most.and_then(|most| usize::try_from(most).ok()).unwrap_or(PAGE_KEYS).min(PAGE_KEYS);
+        let objects = self.objects();
+        let after = wanted.token.as_deref().unwrap_or_default();
+        let mut page = ObjectsPage::default();
+        let below = objects.range(wanted.prefix.clone()..).take_while(|(key, _)| key.starts_with(&wanted.prefix));
+        let mut last = "";
+        for (key, bytes) in below {
+            let rest = &key[wanted.prefix.len()..];
+            let folder = rest.find('/').filter(|_| wanted.is_divided).map(|slash| &key[..=wanted.prefix.len() + slash]);
+            let listed = folder.unwrap_or(key);
+            if listed <= after || listed == last {
+                continue;
+            }
+            if page.objects.len() + page.folders.len() == most {
+                page.next_token = Some(last.to_owned());
+                break;
+            }
+            last = listed;
+            match folder {
+                Some(folder) => page.folders.push(folder.to_owned()),
+                None => {
+                    let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+                    page.objects.push(ListedObject { key: key.clone(), size, etag: etag(bytes), class: None });
+                }
+            }
+        }
+        Ok(page)
     }
 
     fn read(&self, key: &str, range: Option<&str>) -> Result<Vec<u8>, CallError> {

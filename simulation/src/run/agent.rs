@@ -3,6 +3,7 @@
 mod claiming;
 mod closing;
 mod command;
+mod data;
 mod gpus;
 mod notices;
 mod restored;
@@ -15,7 +16,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use rustix::process::Signal;
 use spotsweep_attempt::{Action, Event, Exit, INTERRUPTED, Machine, Patience, REFUSED, Terms};
-use spotsweep_protocol::claim::{Found, Reply, Request};
+use spotsweep_protocol::claim::{DataSet, Found, Reply, Request};
 use spotsweep_protocol::metric::{Metric, Source};
 use spotsweep_protocol::rungs::Reached;
 use spotsweep_protocol::stall::StallRule;
@@ -25,6 +26,7 @@ use spotsweep_world::AttemptKey;
 
 use self::closing::Left;
 use self::command::Stopping;
+use self::data::Acquiring;
 use self::stalling::Progress;
 use super::curve;
 use super::training::{STEPS, Training};
@@ -51,6 +53,10 @@ pub(super) struct Agent {
     pub(super) container: Container,
     /// The UUIDs of the GPUs that its grant names.
     gpus: Vec<String>,
+    /// The data sets that its grant names.
+    pub(super) data: Vec<DataSet>,
+    /// What it does to get them, while it does.
+    acquiring: Option<Box<Acquiring>>,
     started: Timestamp,
     sequence: u64,
     /// Whether its metadata service does not answer.
@@ -132,6 +138,8 @@ impl Agent {
         Self {
             container,
             gpus: Vec::new(),
+            data: Vec::new(),
+            acquiring: None,
             started: now,
             sequence: 0,
             is_blind: false,
@@ -197,7 +205,10 @@ impl Simulation {
             Doing::AwaitingEnd => self.await_end(&mut agent)?,
             Doing::Dead => Next::Never,
             Doing::Claiming => self.claim(&mut agent)?,
-            Doing::Mounting { volume, found, .. } => self.mount(&mut agent, &volume, found)?,
+            Doing::Mounting { volume, found, .. } => match agent.acquiring.take() {
+                Some(acquiring) => self.acquire(&mut agent, *acquiring)?,
+                None => self.mount(&mut agent, &volume, found)?,
+            },
             Doing::Training(run) => self.train(&mut agent, *run)?,
             Doing::Stopping(run, stopping) => self.stop(&mut agent, *run, *stopping)?,
             Doing::Closing(action, done_at) => self.closes(&mut agent, action, done_at)?,
@@ -206,7 +217,7 @@ impl Simulation {
         Ok(())
     }
 
-    fn go_on_with(&mut self, key: &AttemptKey, agent: Agent, next: Next) {
+    fn go_on_with(&mut self, key: &AttemptKey, mut agent: Agent, next: Next) {
         match next {
             Next::After(wait) => {
                 self.agents.insert(key.clone(), agent);
@@ -221,14 +232,20 @@ impl Simulation {
                 self.agents.insert(key.clone(), agent);
             }
             Next::Exit(code) => {
-                self.ends_container(key, &agent, code.into());
+                self.ends_container(key, &mut agent, code.into());
             }
         }
     }
 
-    /// The end of a container also unmounts its volume.
-    pub(super) fn ends_container(&mut self, key: &AttemptKey, agent: &Agent, code: i32) {
+    /// Nothing of the attempt runs any more.
+    pub(super) fn has_stopped(&mut self, agent: &mut Agent) {
         self.watch.stopped(&agent.container.trial);
+        self.give_up_data(agent);
+    }
+
+    /// The end of a container also unmounts its volume.
+    pub(super) fn ends_container(&mut self, key: &AttemptKey, agent: &mut Agent, code: i32) {
+        self.has_stopped(agent);
         let now = self.harness.now;
         let mut world = self.harness.cloud.world();
         agent.left.volume.iter().for_each(|volume| world.set_mounted(volume, false));
@@ -246,6 +263,9 @@ impl Simulation {
 
     fn act(&mut self, agent: &mut Agent, action: Action) -> Result<Next, String> {
         self.note(agent, |_| format!("{action:?}"));
+        if matches!(agent.doing, Doing::Mounting { .. }) && action != Action::Train {
+            self.give_up_data(agent);
+        }
         match action {
             Action::Prepare => {
                 agent.doing = Doing::Claiming;

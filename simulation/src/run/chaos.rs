@@ -8,7 +8,7 @@ use rand_chacha::rand_core::Rng as _;
 use serde_json::Value;
 use spotsweep_world::Service;
 
-use super::{Habits, OnSignal, Scheduled, Simulation};
+use super::{DataFaults, Habits, OnSignal, Scheduled, Simulation};
 use crate::invocation::InvocationFault;
 use crate::kernel::{Delivery, RECONCILE};
 
@@ -118,6 +118,8 @@ pub struct Chaos {
     pub forged: f64,
     /// The delay after which an instance's disk links change, from an attachment or a detachment.
     pub late_links: Duration,
+    /// The faults that concern data sets.
+    pub data: DataFaults,
     /// The longest lag of a describe call's answer.
     pub lag: Duration,
     /// The number of reclaims after which there are no more, so that the sweep can settle.
@@ -167,6 +169,7 @@ impl Chaos {
             late_requests: 0.0,
             forged: 0.0,
             late_links: Duration::ZERO,
+            data: DataFaults::NONE,
             lag: Duration::ZERO,
             most_reclaims: 0,
             ends_after: Duration::from_secs(86_400),
@@ -213,6 +216,7 @@ impl Chaos {
             late_requests: 0.1,
             forged: 0.1,
             late_links: Duration::from_secs(120),
+            data: DataFaults::NONE,
             lag: Duration::from_secs(5),
             most_reclaims: 40,
             ends_after: Duration::from_secs(14_400),
@@ -260,6 +264,7 @@ impl Chaos {
             late_requests: 0.0,
             forged: 0.0,
             late_links: Duration::ZERO,
+            data: DataFaults::NONE,
             lag: Duration::from_secs(8).mul_f64(share(1.0)),
             most_reclaims: 8,
             ends_after: Duration::from_secs(3600).mul_f64(0.25 + share(1.0)),

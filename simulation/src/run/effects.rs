@@ -16,7 +16,7 @@ impl Simulation {
         if let Some(mut agent) = self.agents.remove(attempt) {
             self.killed(&mut agent);
             self.note_kill(&agent);
-            self.watch.stopped(&agent.container.trial);
+            self.has_stopped(&mut agent);
         }
     }
 
@@ -26,13 +26,14 @@ impl Simulation {
         let Some(mut agent) = is_there.then(|| self.agents.remove(attempt)).flatten() else { return };
         self.killed(&mut agent);
         self.note_kill(&agent);
-        self.ends_container(attempt, &agent, KILLED);
+        self.ends_container(attempt, &mut agent, KILLED);
     }
 
     pub(super) fn start(&mut self, start: Start) {
         let Some(container) = Container::of(&start, &self.harness.cloud.world()) else { return };
         let mut agent = Agent::new(container, self.harness.now);
         self.watch.begins(&start.instance);
+        self.may_reboot(&start.instance);
         agent.is_blind = self.rng.occurs(self.chaos.silent);
         let key = start.attempt;
         self.may_vanish(&key);
@@ -46,5 +47,13 @@ impl Simulation {
         self.at(wait, Scheduled::Step(key.clone()));
         self.agents.insert(key, agent);
         self.notices_are_out();
+    }
+
+    /// An instance without any other container may have booted since the last one.
+    fn may_reboot(&mut self, instance: &str) {
+        let is_idle = self.agents.values().all(|agent| agent.container.instance != instance);
+        if is_idle && self.rng.occurs(self.chaos.data.reboots) {
+            self.disks.on(instance).reboot();
+        }
     }
 }

@@ -93,7 +93,7 @@ impl Simulation {
         let figure = json!({ "last": FORGED, "step": null, "min": FORGED, "max": FORGED });
         let metrics = json!({ "accuracy": figure });
         let outputs = json!({ "files": 7, "bytes": 7 });
-        let asks = [
+        let mut asks = vec![
             json!({ "request": "report", "sequence": 500, "metrics": metrics, "stalled_seconds": 9 }),
             json!({ "request": "release", "sequence": 501, "metrics": metrics, "seal": null }),
             json!({ "request": "end", "sequence": 502, "exit_code": 0, "metrics": metrics, "outputs": outputs, "seconds": 1.0 }),
@@ -102,6 +102,9 @@ impl Simulation {
             json!({ "request": "access" }),
             json!({ "request": "claim", "instance": "i-00000000", "zone": "us-east-1a" }),
         ];
+        if !agent.data.is_empty() {
+            asks.push(json!({ "request": "fetching", "fetch": { "bytes": 1, "of_bytes": 2, "seconds": 3 } }));
+        }
         let tokens = [Value::Null, json!(Secret::of(FORGER)), like["token"].clone()];
         let drawn = self.rng.choose(asks.len() * tokens.len());
         let (mut forged, token) = (asks[drawn % asks.len()].clone(), tokens[drawn / asks.len()].clone());

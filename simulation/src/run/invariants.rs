@@ -1,13 +1,13 @@
 //! The invariants. A new one is an entry of [`INVARIANTS`] and the function that it names. Besides the account it
 //! checks what [`Watch`](super::Watch) has recorded.
 
+mod ends;
+
 use std::time::Duration;
 
 use spotsweep_control_plane::settings::{LONGEST_BACKOFF, RECHECK};
 use spotsweep_protocol::silence::SILENT_AFTER;
-use spotsweep_protocol::stop::StopReason;
-use spotsweep_records::sweep::Sweep;
-use spotsweep_records::trial::{Attempt, JobStatus, MAX_FALSE_STARTS, Reason, Standing, Trial};
+use spotsweep_records::trial::{Standing, Trial};
 use spotsweep_world::ebs::VolumeState;
 use spotsweep_world::{Instance, InstanceState, World};
 
@@ -16,6 +16,7 @@ use super::training::STEPS;
 use super::training::load::newest_whole;
 use super::watch::Seen;
 use crate::kernel::RECONCILE;
+use ends::{all_succeeded, fetching_costs_nothing, hangs_end};
 
 /// The most calls of one occasion. An attempt needs about forty from claim to release, and everything else needs fewer.
 const CALLS_PER_OCCASION: u64 = 40;
@@ -75,9 +76,14 @@ pub const INVARIANTS: &[Invariant] = &[
     always("each function does only what its role allows", within_roles),
     always("one file, one submission, and one job definition for an image", one_submission),
     always("a snapshot that an open sweep names outlives it", Simulation::named_are_there),
+    always("a training reads only data sets that are complete, of this boot and locked by its runner", data_is_whole),
+    always("no data set is changed while an attempt uses it", data_stays),
+    always("no data set is fetched by two attempts of an instance at once", data_is_fetched_once),
+    always("no disk of data sets gets fuller than its size", data_fits),
+    finally("an interruption while data is fetched costs no trial its last attempt", fetching_costs_nothing),
     finally("nothing is left over", nothing_left),
     finally(
-        "every trial has succeeded or is stopped early, or its script has failed or hangs, or the budget is reached, or its first volume is refused for good, or its attempts are used up without one",
+        "every trial has succeeded or is stopped early, or its script has failed or hangs, or the budget is reached, or its first volume is refused for good, or its attempts are used up without one, or its data sets cannot be had",
         all_succeeded,
     ),
     always("nothing stands still for longer than the reconcile period", goes_on),
@@ -243,45 +249,6 @@ fn success_is_whole(run: &Simulation) -> Result<(), String> {
     result
 }
 
-/// Whether a trial failed because of a permanent refusal of its workspace, and nothing was sealed.
-fn is_refused(run: &Simulation, trial: &Trial) -> bool {
-    let lasts = run.chaos.unusable_key || matches!(run.chaos.denied, Some(("CreateVolume" | "AttachVolume", None)));
-    let reason = trial.attempts.values().next_back().and_then(|attempt| attempt.reason.as_ref());
-    let is_refused_for_good = matches!(reason.and_then(Reason::stopped), Some(StopReason::Workspace { .. }));
-    trial.status == JobStatus::Failed && lasts && is_refused_for_good && run.watch.sealed(&trial.of()) == 0
-}
-
-/// Whether a trial failed because its attempts were used up while a permission was missing all the time. A volume that
-/// cannot be detached fills an instance, and a volume that cannot be copied reaches no other zone. Each attempt there
-/// leaves without a workspace. Sealed files are kept for a retry.
-fn is_used_up(run: &Simulation, sweeps: &[Sweep], trial: &Trial) -> bool {
-    let lacks = matches!(run.chaos.denied, Some((_, None)));
-    let attempts = sweeps.iter().find_map(|sweep| sweep.plan.as_ref()).map_or(0, |plan| usize::from(plan.attempts));
-    let is_used_up = trial.ended_attempts().count() >= attempts;
-    trial.status == JobStatus::Failed && lacks && is_used_up
-}
-
-/// Whether a trial failed because its training stalled a third time.
-fn has_hung(trial: &Trial) -> bool {
-    let last = trial.attempts.values().next_back();
-    trial.status == JobStatus::Failed && stalls(trial) == 3 && last.is_some_and(Attempt::has_stalled)
-}
-
-fn stalls(trial: &Trial) -> usize {
-    trial.attempts.values().filter(|attempt| attempt.has_stalled()).count()
-}
-
-fn hangs_end(run: &Simulation) -> Result<(), String> {
-    let mut result = Ok(());
-    run.harness.store.each_trial(|trial| {
-        let stalls = stalls(trial);
-        if stalls > 3 || (stalls == 3 && trial.status == JobStatus::Succeeded) {
-            result = Err(format!("{} has gone on after {stalls} stalls: {:?}", trial.of(), trial.status));
-        }
-    });
-    result
-}
-
 fn nothing_forged(run: &Simulation) -> Result<(), String> {
     run.watch.seen(Seen::Forged)
 }
@@ -315,6 +282,22 @@ fn within_roles(run: &Simulation) -> Result<(), String> {
     run.watch.seen(Seen::Beyond)
 }
 
+fn data_is_whole(run: &Simulation) -> Result<(), String> {
+    run.watch.seen(Seen::Unready)
+}
+
+fn data_stays(run: &Simulation) -> Result<(), String> {
+    run.watch.seen(Seen::Disturbed)
+}
+
+fn data_is_fetched_once(run: &Simulation) -> Result<(), String> {
+    run.watch.seen(Seen::FetchedTwice)
+}
+
+fn data_fits(run: &Simulation) -> Result<(), String> {
+    run.watch.seen(Seen::Overfull)
+}
+
 /// Invariant 3: Batch has each part, and each resubmitted trial, once.
 fn one_submission(run: &Simulation) -> Result<(), String> {
     let world = run.harness.cloud.world();
@@ -328,31 +311,6 @@ fn nothing_left(run: &Simulation) -> Result<(), String> {
     if left.is_empty() { Ok(()) } else { Err(format!("{left:?}")) }
 }
 
-fn all_succeeded(run: &Simulation) -> Result<(), String> {
-    let (sweeps, trials) = run.harness.store.state();
-    // Clocks are wrong by some seconds.
-    let now = run.harness.now + Duration::from_secs(60);
-    let is_stopped = sweeps.iter().any(|sweep| sweep.stopped.is_some() || sweep.over_budget(None, now).is_some());
-    let exit_code = |trial: &Trial| trial.attempts.values().next_back().and_then(|attempt| attempt.exit_code);
-    let has_failed = |trial: &Trial| {
-        run.chaos.fails == Some(trial.index) && trial.standing() == Standing::Failed && exit_code(trial) == Some(1)
-    };
-    // No other instance could show that its instance was to blame.
-    let has_no_other = |trial: &Trial| run.watch.has_failed_alone(&trial.of());
-    let is_early = |trial: &Trial| trial.standing() == Standing::Stopped;
-    let may_end = |trial: &Trial| {
-        let is_denied = is_refused(run, trial) || is_used_up(run, &sweeps, trial);
-        // EC2 took each of the instances before the container ran, or it was unfit.
-        let never_starts = trial.false_starts() >= MAX_FALSE_STARTS;
-        is_denied || has_failed(trial) || has_no_other(trial) || has_hung(trial) || is_early(trial) || never_starts
-    };
-    let is_open = |trial: &&Trial| trial.status != JobStatus::Succeeded && !may_end(trial);
-    match trials.iter().filter(|_| !is_stopped).find(is_open) {
-        Some(trial) => Err(format!("trial {} has not: {:?} {:?}", trial.index, trial.status, trial.reason)),
-        None => Ok(()),
-    }
-}
-
 /// Invariant 5. After the faults end, the next two turns of the schedule find what was lost, or the next redrive finds
 /// it if it had failed repeatedly. The rest is boot, image, copies and training.
 fn goes_on(run: &Simulation) -> Result<(), String> {
@@ -360,6 +318,8 @@ fn goes_on(run: &Simulation) -> Result<(), String> {
     let until = run.chaos.ends_after + training * 2 + RECONCILE * 2 + LONGEST_BACKOFF + Duration::from_secs(1800);
     // A vanished instance costs this much time before the counted time begins.
     let until = if run.chaos.vanishing > 0.0 { until + Duration::from_secs(3600) } else { until };
+    // Trials wait for others, and fetch their data again and again.
+    let until = if run.data.is_some() { until + training * 2 + Duration::from_secs(1800) } else { until };
     // Kept workspaces stay for longer.
     if run.elapsed() <= until || run.is_settled() {
         return Ok(());
@@ -384,7 +344,11 @@ fn calls_are_bounded(run: &Simulation) -> Result<(), String> {
     }
     let attempts: usize = trials.iter().map(|trial| trial.attempts.len()).sum();
     let turns = run.elapsed().as_secs() / RECONCILE.as_secs();
-    let occasions = (trials.len() + attempts) as u64 + turns * trials.len() as u64 + run.watch.waits + run.strokes();
+    let occasions = (trials.len() + attempts) as u64
+        + turns * trials.len() as u64
+        + run.watch.waits
+        + run.watch.fetches
+        + run.strokes();
     let enough = CALLS_PER_OCCASION * occasions;
     if run.watch.calls > enough {
         return Err(format!("{} calls, where {enough} are enough", run.watch.calls));

@@ -33,8 +33,9 @@ impl Simulation {
                 None => return Ok(()),
             },
         };
-        let stalled = if self.chaos.hangs > 0.0 { format!(", stalled: {STALLED}") } else { String::new() };
-        let file = format!("trials: [{{a: 0}}]\nspotsweep: {{{start}{stalled}}}\n");
+        let data = self.data.map(|data| format!(", {}", data.settings())).unwrap_or_default();
+        let file = format!("trials: [{{a: 0}}]\nspotsweep: {{{start}{}{data}}}\n", self.stalled());
+        self.watch.goes_on_from_first();
         self.drop_file("again.yaml", &file);
         let now = self.harness.now;
         for zone in ZONES {
@@ -44,9 +45,14 @@ impl Simulation {
         self.run_until(|run| {
             let mut ended = Vec::new();
             run.harness.store.each_sweep(|sweep| ended.push(matches!(sweep.stage, Sweeps::Settled | Sweeps::Rejected)));
-            ended.len() == 2 && ended.into_iter().all(|has_ended| has_ended)
+            ended.len() == run.sweeps + 1 && ended.into_iter().all(|has_ended| has_ended)
         })?;
         self.check(|invariant| invariant.at_the_end)
+    }
+
+    /// The setting of a sweep whose trainings may hang.
+    pub(super) fn stalled(&self) -> String {
+        if self.chaos.hangs > 0.0 { format!(", stalled: {STALLED}") } else { String::new() }
     }
 
     /// The first trial, if its newest checkpoint is in the bucket.

@@ -7,6 +7,7 @@ use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 use spotsweep_records::sweep::pages::PAGE_TRIALS;
 
 use super::chaos::Chaos;
+use super::{DataSets, FOLDER, STALLED, TOPIC};
 
 /// Values of `keep_failed` and `keep_succeeded`.
 const KEPT: [(&str, &str); 4] = [("20m", "0"), ("1m", "0"), ("0", "0"), ("1h", "20m")];
@@ -71,6 +72,8 @@ pub struct Mixture {
     pub gpus: bool,
     /// Whether the sweep file names a container image, a packed folder of code, and a secret.
     pub image: bool,
+    /// The data sets of the sweeps, if they have any.
+    pub data: Option<DataSets>,
     /// Trials on a page: one, so that even a small sweep has several pages, or as many as in a deployment.
     pub page_trials: u32,
 }
@@ -107,6 +110,7 @@ impl Mixture {
             restores: false,
             gpus: false,
             image: false,
+            data: None,
             page_trials: PAGE_TRIALS,
         };
         chaos.fails = (upto(3) == 0).then(|| upto(mixture.trials - 1));
@@ -129,7 +133,45 @@ impl Mixture {
         let chaos = Chaos { vanishing, late_links, habits, terminated, unheard, mute, ..mixture.chaos };
         let mixture = Self { gpus, restores, chaos, ..mixture }.at_rate(&mut upto);
         let unsent = if upto(3) == 0 { 0.2 } else { 0.0 };
-        Self { image: upto(7) == 0, chaos: Chaos { unsent, ..mixture.chaos }, ..mixture }
+        let image = upto(7) == 0;
+        Self { image, chaos: Chaos { unsent, ..mixture.chaos }, ..mixture }.with_data(&mut upto)
+    }
+
+    /// The sweep file.
+    pub(super) fn file(&self) -> String {
+        let trials = match self.suggested {
+            Some((parameters, _)) => format!("method: bayes\nrun_cap: {}\nparameters: {parameters}\n", self.trials),
+            None => {
+                let trials: String = (0..self.trials).map(|trial| format!("- {{a: {trial}}}\n")).collect();
+                format!("trials:\n{trials}")
+            }
+        };
+        let (failed, succeeded) = self.keep;
+        let mut settings = vec![format!("workspace: {{keep_failed: {failed}, keep_succeeded: {succeeded}}}")];
+        settings.extend(self.budget.map(|(limit, value)| format!("budget: {{{limit}: {value}}}")));
+        settings.extend((self.chaos.hangs > 0.0).then(|| format!("stalled: {STALLED}")));
+        if settings.len() > 1 {
+            settings.push(format!("notifications: {{topic: \"{TOPIC}\"}}"));
+        }
+        settings.extend(self.gpus.then(|| "resources: {gpus: 1}".to_owned()));
+        settings
+            .extend(self.image.then(|| format!("image: \"me/train:2\", code: {{sha256: {FOLDER}}}, secrets: [KEY]")));
+        let repeats = self.suggested.and_then(|(_, repeats)| repeats);
+        settings.extend(repeats.map(|repeats| format!("repeats: {repeats}")));
+        settings.extend(self.data.map(DataSets::settings));
+        let settings = settings.join(", ");
+        let has_metric = self.early_terminate.is_some() || self.suggested.is_some();
+        let metric = if has_metric { "metric: {name: accuracy, goal: maximize}\n" } else { "" };
+        let rule = self.early_terminate.map(|rule| format!("early_terminate: {rule}\n")).unwrap_or_default();
+        format!("{trials}spotsweep: {{{settings}}}\n{metric}{rule}")
+    }
+
+    /// The sweeps of some seeds have data sets.
+    fn with_data(self, upto: &mut impl FnMut(u32) -> u32) -> Self {
+        match DataSets::mixed(upto) {
+            Some((data, faults)) => Self { data: Some(data), chaos: Chaos { data: faults, ..self.chaos }, ..self },
+            None => self,
+        }
     }
 
     /// Some deployments ask for an initialization rate. The quota refuses it in half of them.

@@ -1,6 +1,7 @@
 //! What the run records for the invariants and for measurements.
 
 mod checkpoints;
+mod data;
 mod decisions;
 mod records;
 
@@ -14,6 +15,7 @@ use spotsweep_records::trial::Trial;
 use spotsweep_records::workspace::{SWEEP_TAG, Stage, TRIAL_TAG, TrialRef};
 use spotsweep_world::ebs::Volume;
 
+use self::data::Fetches;
 use self::decisions::Decided;
 use self::records::Outcome;
 use crate::calls::Call;
@@ -89,6 +91,14 @@ pub(super) enum Seen {
     Insistent,
     /// An attempt left its workspace without a last seal, although there was time for it.
     Unsealed,
+    /// A training had a data set that was incomplete, untrusted or not locked by its runner.
+    Unready,
+    /// A data set was written or removed while an attempt used it.
+    Disturbed,
+    /// Two attempts on an instance fetched one data set at the same time.
+    FetchedTwice,
+    /// Data sets took up more than the disk has.
+    Overfull,
 }
 
 const DELETIONS: [&str; 2] = ["DeleteVolume", "DeleteSnapshot"];
@@ -109,6 +119,8 @@ pub struct Watch {
     pub most_other_calls: BTreeMap<String, usize>,
     /// How often a runner had to wait for its workspace.
     pub waits: u64,
+    /// How often a runner has reported how far it has fetched its data sets.
+    pub fetches: u64,
     /// The number of invocations of all functions.
     pub invocations: u64,
     /// Which function made which calls; `None` if this is not recorded.
@@ -133,8 +145,10 @@ pub struct Watch {
     unfit: BTreeMap<String, usize>,
     /// Instances on which a trial has trained, with its sweep.
     trained_on: BTreeSet<(SweepId, String)>,
-    /// Trials whose newest checkpoint may be cut, by index: a later sweep may go on from the kept workspace of one.
-    in_doubt: BTreeSet<u32>,
+    /// Trials whose newest checkpoint may be cut.
+    in_doubt: BTreeSet<TrialRef>,
+    /// Whether that is so of the trial from whose kept workspace a later sweep goes on.
+    is_start_in_doubt: bool,
     /// Trials that have failed for good on an instance that fails each training.
     failed_alone: BTreeSet<TrialRef>,
     /// The outcome of each trial that has ended.
@@ -145,6 +159,7 @@ pub struct Watch {
     granted: BTreeMap<TrialRef, Option<Map<String, Value>>>,
     /// Trials for which a runner has received the early stop.
     has_stop: BTreeSet<TrialRef>,
+    data: Fetches,
     wrong: Option<(Seen, String)>,
 }
 

@@ -1,7 +1,7 @@
 //! Plays one trial through `decide`.
 
 use jiff::{SignedDuration, Timestamp};
-use spotsweep_control_plane::command::Command;
+use spotsweep_control_plane::command::{Command, Reads};
 use spotsweep_control_plane::decide::{Answer, Decision, decide};
 use spotsweep_control_plane::input::{Followup, Input};
 use spotsweep_control_plane::settings::{LEASE, POLL, RECHECK, Settings};
@@ -196,7 +196,9 @@ fn command(command: &Command) -> String {
             | Call::DescribeSnapshot(id)
             | Call::DeleteSnapshot(id) => format!("command {name} {id}"),
         },
-        Command::IssueCredentials { restores: Some(of), .. } => format!("command {name} that read {of}"),
+        Command::IssueCredentials { reads: Reads { restores: Some(of), .. }, .. } => {
+            format!("command {name} that read {of}")
+        }
         other => format!("command {}", other.name()),
     }
 }

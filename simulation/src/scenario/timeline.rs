@@ -110,7 +110,9 @@ impl Timeline {
             }
             Ask::Report { ended: Some(Ending::Released { rollback: None }), .. } => "releases".into(),
             Ask::Report { ended: Some(Ending::Finished { exit_code, .. }), .. } => format!("finishes with {exit_code}"),
-            Ask::Access | Ask::Notice(NoticeKind::Rebalance) | Ask::Report { ended: None, .. } => return None,
+            Ask::Access | Ask::Notice(NoticeKind::Rebalance) | Ask::Fetching(_) | Ask::Report { ended: None, .. } => {
+                return None;
+            }
         })
     }
 

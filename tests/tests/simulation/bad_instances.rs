@@ -18,6 +18,7 @@ fn sweep(defective_instances: u32, failing_instances: u32) -> Simulation {
         epochs: 10,
         defective_instances,
         restores: false,
+        data: None,
         ..Mixture::of_seed(0)
     };
     let mixture = Mixture { failing_instances, ..mixture };

@@ -13,6 +13,7 @@ fn broken(seed: u64) -> Simulation {
         failing_instances: 1000,
         suggested: None,
         continues: false,
+        data: None,
         ..Mixture::of_seed(seed)
     };
     Simulation::mixed(seed, &Mixture { chaos: Chaos::none(), ..mixture })

@@ -3,6 +3,7 @@
 
 mod bad_instances;
 mod budget;
+mod data;
 mod defects;
 mod events;
 mod fail_fast;

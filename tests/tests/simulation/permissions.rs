@@ -132,7 +132,7 @@ fn continued(used: &mut Used) {
 
 /// No container of a trial starts. Its job is ended long before Batch gives it up.
 fn never_starts(seed: u64, used: &mut Used) {
-    let mut mixture = Mixture { budget: None, failing_starts: 100, ..Mixture::of_seed(seed) };
+    let mut mixture = Mixture { budget: None, failing_starts: 100, data: None, ..Mixture::of_seed(seed) };
     mixture.chaos.fails = None;
     let mut simulation = Simulation::mixed(seed, &mixture);
     simulation.watch.used = Some(BTreeSet::new());
@@ -160,13 +160,14 @@ fn adopting(seed: u64) -> Simulation {
 
 /// A sweep that has exceeded its budget before its last trial has begun.
 fn over_budget(seed: u64) -> Simulation {
-    let mixture = Mixture { budget: Some(("max_usd", 0.0001)), trials: 3, epochs: 30, ..Mixture::of_seed(seed) };
+    let mixture =
+        Mixture { budget: Some(("max_usd", 0.0001)), trials: 3, epochs: 30, data: None, ..Mixture::of_seed(seed) };
     Simulation::mixed(seed, &mixture)
 }
 
 /// A sweep whose trainings hang in every attempt.
 fn hanging(seed: u64) -> Simulation {
-    let mut mixture = Mixture { budget: None, trials: 2, epochs: 5, ..Mixture::of_seed(seed) };
+    let mut mixture = Mixture { budget: None, trials: 2, epochs: 5, data: None, ..Mixture::of_seed(seed) };
     mixture.chaos.hangs = 1.0;
     Simulation::mixed(seed, &mixture)
 }
@@ -174,7 +175,7 @@ fn hanging(seed: u64) -> Simulation {
 /// A sweep whose trials end at once, and whose calls often get no answer. So EBS reports the deletion of a volume
 /// before the function that has requested it does.
 fn unanswered(seed: u64) -> Simulation {
-    let mut mixture = Mixture { budget: None, trials: 2, epochs: 1, ..Mixture::of_seed(seed) };
+    let mut mixture = Mixture { budget: None, trials: 2, epochs: 1, data: None, ..Mixture::of_seed(seed) };
     mixture.chaos = Chaos { failed: 0.2, killed: 0.1, delay: Duration::from_secs(60), ..Chaos::none() };
     Simulation::mixed(seed, &mixture)
 }
@@ -182,7 +183,7 @@ fn unanswered(seed: u64) -> Simulation {
 /// A sweep whose instances are often reclaimed with a notice, and that may make no snapshots for a while. EC2 gives the
 /// same answer if a volume is gone, so `spot-interruption` looks it up.
 fn refused_at_notice(seed: u64) -> Simulation {
-    let mut mixture = Mixture { budget: None, trials: 2, epochs: 20, ..Mixture::of_seed(seed) };
+    let mut mixture = Mixture { budget: None, trials: 2, epochs: 20, data: None, ..Mixture::of_seed(seed) };
     let (reclaim_every, denied) = (Some(Duration::from_secs(120)), Some(("CreateSnapshot", None)));
     mixture.chaos = Chaos { reclaim_every, denied, most_reclaims: 8, ..Chaos::none() };
     mixture.chaos.ends_after = Duration::from_secs(2_000);

@@ -8,8 +8,16 @@ use spotsweep_simulation::run::{Chaos, Mixture, Simulation};
 /// A sweep of one trial. The instance of its first attempt vanishes, and there are no other faults.
 fn vanishing(seed: u64) -> Simulation {
     let chaos = Chaos { vanishing: 1.0, ends_after: Duration::from_secs(600), ..Chaos::none() };
-    let mixture =
-        Mixture { chaos, zones: 1, trials: 1, epochs: 10, budget: None, restores: false, ..Mixture::of_seed(0) };
+    let mixture = Mixture {
+        chaos,
+        zones: 1,
+        trials: 1,
+        epochs: 10,
+        budget: None,
+        restores: false,
+        data: None,
+        ..Mixture::of_seed(0)
+    };
     let (failing_volumes, failing_starts, failing_snapshots) = (0, 0, 0);
     let mixture = Mixture { failing_volumes, failing_starts, failing_snapshots, defective_instances: 0, ..mixture };
     let mut simulation = Simulation::mixed(seed, &mixture);

@@ -9,7 +9,16 @@ use spotsweep_simulation::run::{Chaos, Mixture, Simulation};
 /// A trial whose attempts each hang after their first checkpoint. There are no other faults.
 fn hanging(epochs: u32) -> Simulation {
     let chaos = Chaos { hangs: 1.0, ends_after: Duration::from_secs(86_400), ..Chaos::none() };
-    let mixture = Mixture { chaos, zones: 1, trials: 1, epochs, budget: None, restores: false, ..Mixture::of_seed(0) };
+    let mixture = Mixture {
+        chaos,
+        zones: 1,
+        trials: 1,
+        epochs,
+        budget: None,
+        restores: false,
+        data: None,
+        ..Mixture::of_seed(0)
+    };
     let (failing_volumes, failing_starts, failing_snapshots) = (0, 0, 0);
     let mixture = Mixture { failing_volumes, failing_starts, failing_snapshots, ..mixture };
     let mut simulation = Simulation::mixed(7, &mixture);

@@ -22,6 +22,7 @@ mod kept;
 mod kill;
 mod killed;
 mod local;
+mod newcomer;
 mod own_files;
 mod pull;
 mod reclaims;

@@ -45,7 +45,7 @@ const DIGESTS: [&str; 2] = ["adce38b0cc5c5cd7", "0366a976480c1360"];
 /// The beginning of both keys, as they are, in base64 behind `user:`, and in a URL.
 const FORMS: [&str; 6] = ["wandb_first", "wandb_second", "d2FuZGJf", "YW5kYl9m", "YW5kYl9z", "key%2Bof"];
 
-async fn set(stack: &Stack, name: &str, value: &str) -> Run {
+pub(super) async fn set(stack: &Stack, name: &str, value: &str) -> Run {
     let mut command = stack.prepared(&["secret", "set", name]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(value.as_bytes()).await.unwrap();
@@ -117,7 +117,7 @@ fn files(folder: &Path) -> Vec<(String, String)> {
 }
 
 /// No object, row, page or log has a key in any form.
-async fn found_nowhere(stack: &Stack, sweep: &str, log: &str) {
+pub(super) async fn found_nowhere(stack: &Stack, sweep: &str, log: &str) {
     let mut texts = vec![("the log".to_owned(), log.to_owned())];
     for words in [["status", sweep, "--json"], ["explain", sweep, "0"], ["report", sweep, "--json"]] {
         let said = run(stack, &words).await;

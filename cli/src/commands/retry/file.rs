@@ -1,12 +1,14 @@
 //! Makes a sweep file that is equal to another one except for its trials.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value, json};
 use spotsweep_protocol::claim::{TrialLine, WandbPlace};
 use spotsweep_protocol::ids::SweepId;
 use spotsweep_protocol::rungs::Unit;
 use spotsweep_sweep_file::{
-    Budget, Code, Folder, Goal, InitializationRate, MetricGoal, Notifications, Outputs, Repeats, Resources, Settings,
-    Stalled, Start, SweepFile, Workspace,
+    Budget, Code, DataSource, Folder, Goal, InitializationRate, MetricGoal, Notifications, Outputs, Repeats, Resources,
+    Settings, Stalled, Start, SweepFile, Workspace,
 };
 
 /// Trials that are all repeats of some parameter sets, so that the new file can use `repeats`.
@@ -104,6 +106,7 @@ fn settings(settings: &Settings) -> Map<String, Value> {
         setup,
         env,
         secrets,
+        data,
         outputs,
         checkpoints_of,
         notifications,
@@ -118,13 +121,7 @@ fn settings(settings: &Settings) -> Map<String, Value> {
         ("queue", queue.as_ref().map(|name| json!(name))),
         ("attempts", attempts.map(Value::from)),
         ("timeout", timeout_seconds.map(Value::from)),
-        (
-            "stalled",
-            stalled.map(|stalled| match stalled {
-                Stalled::Off => json!("off"),
-                Stalled::After { seconds } => json!(seconds),
-            }),
-        ),
+        ("stalled", stalled.map(stalled_value)),
         ("command", command.as_ref().map(|command| json!(command))),
         (
             "resources",
@@ -139,6 +136,7 @@ fn settings(settings: &Settings) -> Map<String, Value> {
         ("setup", (!setup.is_empty()).then(|| json!(setup))),
         ("env", (!env.is_empty()).then(|| json!(env))),
         ("secrets", (!secrets.is_empty()).then(|| json!(secrets))),
+        ("data", (!data.is_empty()).then(|| data_value(data))),
         (
             "outputs",
             outputs.as_ref().map(|Outputs { include, exclude, checkpoints }| {
@@ -172,6 +170,21 @@ pub(crate) fn code_value(code: &Code) -> Value {
         Code::Folder(Folder { folder, include, exclude }) => {
             json!({ "folder": folder, "include": include, "exclude": exclude })
         }
+    }
+}
+
+fn data_value(data: &BTreeMap<String, DataSource>) -> Value {
+    let value = |source: &DataSource| match (source.url(), source.unpack) {
+        (url, true) => json!({ "from": url, "unpack": true }),
+        (url, false) => json!(url),
+    };
+    data.iter().map(|(name, source)| (name.as_str(), value(source))).collect()
+}
+
+fn stalled_value(stalled: Stalled) -> Value {
+    match stalled {
+        Stalled::Off => json!("off"),
+        Stalled::After { seconds } => json!(seconds),
     }
 }
 
@@ -238,6 +251,7 @@ spotsweep:
   setup: [pip install -r requirements.txt, "make\n"]
   env: {HF_HOME: /data, N: "010", YES: yes}
   secrets: {WANDB_API_KEY: team-wandb}
+  data: {imagenet: "s3://bucket/image net/", wiki: {from: "s3://bucket/wiki.tar.zst", unpack: true}, all: "s3://bucket"}
   outputs: {include: ["model/*.pt"], exclude: [tmp/**, "*.log"]}
   notifications: {topic: "arn:aws:sns:us-east-1:123456789012:done"}
   budget: {max_usd: 12.5, max_hours: 3}

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::{env, fs};
 
 use serde_json::{Map, Value, json};
-use spotsweep_protocol::claim::Patterns;
+use spotsweep_protocol::claim::{Patterns, data_variable};
 use spotsweep_sweep_file::{Goal, Settings, SweepFile};
 
 use super::super::retry::code_value;
@@ -17,6 +17,8 @@ pub(super) struct OneTrial {
     pub(super) parameters: Map<String, Value>,
     /// Which of its files are collected.
     pub(super) outputs: Patterns,
+    /// The variables with the folders of its data sets.
+    pub(super) data: Vec<String>,
     /// The rest of its sweep file.
     pub(super) rest: Value,
 }
@@ -44,18 +46,33 @@ impl OneTrial {
             rest["spotsweep"]["env"] = json!(env);
             rest["spotsweep"]["secrets"] = json!(secrets);
         }
+        let sources = file.into_iter().flat_map(|file| file.settings.data.keys());
+        let data = sources.map(|name| data_variable(name)).collect();
         let outputs = file.and_then(|file| file.settings.outputs.clone()).map(Patterns::from).unwrap_or_default();
         rest["spotsweep"]["outputs"] = json!(outputs);
         let parameters = file.and_then(|file| file.trials().next()).unwrap_or_default();
-        Self { command, parameters, outputs, rest }
+        Self { command, parameters, outputs, data, rest }
     }
 
     /// A sweep file with this trial alone, in the caller's environment.
     pub(super) fn text(&self) -> String {
         let mut sweep = self.rest.clone();
-        sweep["spotsweep"]["command"] = json!(in_own_environment(self.command.clone(), &|name| env::var(name).ok()));
+        sweep["spotsweep"]["command"] = json!(self.in_own_environment(&|name| env::var(name).ok()));
         sweep["trials"] = json!([self.parameters]);
         sweep.to_string()
+    }
+
+    /// The command in the caller's environment, and with the caller's folders of data.
+    fn in_own_environment(&self, variable: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
+        let names = OWN.into_iter().chain(self.data.iter().map(String::as_str));
+        // A `$` would begin a macro.
+        let own = names.filter_map(|name| Some(format!("{name}={}", variable(name)?))).filter(|own| !own.contains('$'));
+        ["/usr/bin/env".to_owned()].into_iter().chain(own).chain(self.command.clone()).collect()
+    }
+
+    /// The data sets' variables that the caller has not set.
+    pub(super) fn lacks_data(&self) -> impl Iterator<Item = &String> {
+        self.data.iter().filter(|name| env::var_os(name).is_none())
     }
 
     /// The text of the scripts that the command names, in the folder of the code.
@@ -68,14 +85,6 @@ impl OneTrial {
 /// Variables that lead to the caller's programs and packages. Without them the local stack's own Python would come
 /// first in the PATH of its jobs.
 const OWN: [&str; 6] = ["PATH", "VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH"];
-
-/// The command in the caller's environment.
-fn in_own_environment(command: Vec<String>, variable: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
-    // A `$` would begin a macro.
-    let own =
-        OWN.iter().filter_map(|name| Some(format!("{name}={}", variable(name)?))).filter(|own| !own.contains('$'));
-    ["/usr/bin/env".to_owned()].into_iter().chain(own).chain(command).collect()
-}
 
 #[cfg(test)]
 mod tests {
@@ -101,9 +110,13 @@ mod tests {
     #[test]
     fn a_command_has_the_callers_programs() {
         let variable = |name: &str| {
-            (name != "CONDA_PREFIX").then(|| if name == "PATH" { "/venv/bin:/bin" } else { "$x" }.to_owned())
+            let known = [("PATH", "/venv/bin:/bin"), ("SPOTSWEEP_DATA_A_B", "/some")];
+            let known = known.into_iter().find(|(of, _)| *of == name).map_or("$x", |(_, value)| value);
+            (name != "CONDA_PREFIX").then(|| known.to_owned())
         };
-        let words = in_own_environment(vec!["python".to_owned(), "train.py".to_owned()], &variable);
-        assert_eq!(words, ["/usr/bin/env", "PATH=/venv/bin:/bin", "python", "train.py"]);
+        let file = b"trials: [{a: 1}]\nspotsweep: {data: {a-b: s3://bucket/x/}}\n";
+        let file = spotsweep_sweep_file::parse("f.yaml", "", file).unwrap();
+        let words = OneTrial::new(Some(&file), &["python".to_owned()]).in_own_environment(&variable);
+        assert_eq!(words, ["/usr/bin/env", "PATH=/venv/bin:/bin", "SPOTSWEEP_DATA_A_B=/some", "python"]);
     }
 }

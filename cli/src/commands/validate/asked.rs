@@ -4,6 +4,7 @@ use spotsweep_protocol::failure::Failure;
 use spotsweep_sweep_file::SweepFile;
 
 use super::super::doctor::stack::Deployment;
+use super::data::DataCost;
 use super::last_sweep::LastSweep;
 use super::prices::Prices;
 use crate::out;
@@ -14,6 +15,7 @@ use crate::target::{self, Target};
 pub(super) struct Asked {
     pub(super) prices: Option<Prices>,
     pub(super) last: Last,
+    pub(super) data: Vec<DataCost>,
 }
 
 /// Whether the same code has run before.
@@ -42,7 +44,8 @@ impl Asked {
             Some(None) => Last::None,
             None => Last::Unknown,
         };
-        Self { prices: known("prices are", prices), last }
+        let data = known("data sets are", DataCost::find(&target.config, file).await).unwrap_or_default();
+        Self { prices: known("prices are", prices), last, data }
     }
 }
 

@@ -11,6 +11,7 @@ use spotsweep_sweep_file::{Keep, SweepFile, Workspace};
 
 use super::asked::{Asked, Last};
 use super::collected::Collected;
+use super::data::DataCost;
 use super::last_sweep::{LastSweep, MOST_SWEEPS};
 use super::prices::{Prices, Usd};
 use crate::{out, show};
@@ -24,6 +25,8 @@ pub(super) struct Quote {
     pub(super) kept: Vec<Kept>,
     /// What the collected files cost, as far as it is known.
     pub(super) collected: Option<Collected>,
+    /// What the requests for data sets cost, if they could be listed.
+    pub(super) data: Vec<DataCost>,
     /// The prices, if a deployment could be asked.
     pub(super) prices: Option<Prices>,
     trials: u64,
@@ -113,7 +116,7 @@ impl Quote {
             (None, None, Last::None) => (of_limit(None), Hours::Unknown { looked: true }),
             (None, None, Last::Unknown) => (of_limit(None), Hours::Unknown { looked: false }),
         };
-        Self { rows, hours, kept: Kept::of(file), collected, prices: asked.prices, trials }
+        Self { rows, hours, kept: Kept::of(file), collected, data: asked.data, prices: asked.prices, trials }
     }
 
     /// Expected cost in USD for each length of a trial, if prices are known.
@@ -154,6 +157,7 @@ impl Quote {
             if let Some(collected) = &self.collected {
                 write!(to, "{}", collected.line())?;
             }
+            self.data.iter().try_for_each(|set| write!(to, "{}", set.line()))?;
             if self.is_problem() {
                 writeln!(
                     to,
@@ -226,7 +230,7 @@ mod tests {
         ] {
             let text = format!("spotsweep: {{{settings}}}\ntrials: [{{lr: 1}}]\n");
             let file = spotsweep_sweep_file::parse("f.yaml", "", text.as_bytes()).unwrap();
-            let quote = Quote::of(&file, hours, Asked { prices: None, last });
+            let quote = Quote::of(&file, hours, Asked { last, ..Asked::default() });
             assert_eq!(quote.rows.iter().map(|row| row.trial_hours).collect::<Vec<_>>(), expected, "{words}");
             assert!(quote.hours.line().contains(words), "{words}: {}", quote.hours.line());
         }

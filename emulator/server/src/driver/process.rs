@@ -57,7 +57,7 @@ impl Host {
         let root = self.root(start)?;
         let log = self.work_dir.join(LOGS).join(&start.log_stream);
         let image = image_folder(&start.image)?.or_else(|| self.images.clone());
-        let devices = self.disk.devices(&start.instance);
+        let (devices, data) = (self.disk.devices(&start.instance), self.disk.data(&start.instance));
         let command: Vec<&String> = self.entrypoint.iter().chain(&start.command).collect();
         let Some((program, _)) = command.split_first() else {
             return Err("CannotStartContainerError: no command specified".to_owned());
@@ -66,7 +66,7 @@ impl Host {
             format!("CannotStartContainerError: {what} {}: {error}", path.display())
         };
         let block_devices = self.disk.block_devices(&start.instance);
-        for folder in [&root, &devices].into_iter().chain(&block_devices) {
+        for folder in [&root, &devices, &data].into_iter().chain(&block_devices) {
             fs::create_dir_all(folder).map_err(|error| cannot("mkdir", folder, error))?;
         }
         let words = self
@@ -91,6 +91,7 @@ impl Host {
             .env("AWS_EC2_METADATA_SERVICE_ENDPOINT", format!("{}/imds/{}", self.endpoint, start.instance))
             .env("ECS_CONTAINER_METADATA_URI_V4", format!("{}/ecs/v4/{}", self.endpoint, task_path(&start.task)))
             .env("SPOTSWEEP_DEV", &devices)
+            .env("SPOTSWEEP_DATA", &data)
             .current_dir(image.as_ref().unwrap_or(&root))
             .process_group(0)
             .stdin(Stdio::null())

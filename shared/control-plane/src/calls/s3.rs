@@ -66,6 +66,52 @@ pub struct Part {
     pub etag: Option<String>,
 }
 
+/// The parameters of ListObjectsV2.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ListObjects {
+    /// Bucket name.
+    pub bucket: String,
+    /// What the keys begin with.
+    pub prefix: String,
+    /// Whether the objects of folders below the prefix are left out, and the folders are listed instead.
+    pub is_divided: bool,
+    /// The most keys of the page; S3's own limit is 1 000.
+    pub most: Option<i32>,
+    /// The token of the page before.
+    pub token: Option<String>,
+}
+
+impl ListObjects {
+    /// Requests all objects of a bucket.
+    pub fn of(bucket: impl Into<String>) -> Self {
+        Self { bucket: bucket.into(), ..Self::default() }
+    }
+}
+
+/// A page of ListObjectsV2.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ObjectsPage {
+    /// The objects, in the order of their keys.
+    pub objects: Vec<ListedObject>,
+    /// The prefixes of folders, each with its last slash.
+    pub folders: Vec<String>,
+    /// The token of the next page, if there is one.
+    pub next_token: Option<String>,
+}
+
+/// An object as a listing describes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedObject {
+    /// Key.
+    pub key: String,
+    /// Size in bytes.
+    pub size: u64,
+    /// ETag, with its quotes.
+    pub etag: String,
+    /// Storage class.
+    pub class: Option<String>,
+}
+
 /// The calls to S3 that the control plane makes.
 pub trait S3: Debug + Send + Sync {
     /// The bytes of an object that is read.
@@ -73,6 +119,9 @@ pub trait S3: Debug + Send + Sync {
 
     /// Gets an object, or a part of one.
     fn get_object(&self, wanted: GetObject) -> impl Future<Output = Result<Object<Self::Body>, CallError>> + Send;
+
+    /// Lists objects, a page at a time.
+    fn list_objects(&self, wanted: ListObjects) -> impl Future<Output = Result<ObjectsPage, CallError>> + Send;
 
     /// Puts an object.
     fn put_object(&self, place: Place, body: Vec<u8>) -> impl Future<Output = Result<(), CallError>> + Send;

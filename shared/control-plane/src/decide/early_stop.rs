@@ -29,7 +29,8 @@ pub(super) fn needs_peers(plan: &Plan, held: Option<&Trial>, request: &TrialRequ
         Ask::Report { ended: Some(Ending::Finished { .. }), .. }
         | Ask::Access
         | Ask::Mounted { .. }
-        | Ask::Notice(_) => false,
+        | Ask::Notice(_)
+        | Ask::Fetching(_) => false,
     }
 }
 

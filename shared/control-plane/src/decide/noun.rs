@@ -37,6 +37,9 @@ impl Noun for SweepUpload {
                 sweep_upload::image_registered(view, prepared, definition)
             }
             Input::Outcome(Outcome::CodeMissing { prepared, .. }) => sweep_upload::code_missing(view, prepared),
+            Input::Outcome(Outcome::DataRefused { prepared, problems, .. }) => {
+                sweep_upload::data_refused(view, prepared, problems)
+            }
             Input::Outcome(Outcome::TrialsStored { prepared, token, .. }) => {
                 sweep_upload::stored(view, prepared, token, context)
             }

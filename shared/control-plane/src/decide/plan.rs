@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Context, stall};
+use super::{Context, data, stall};
 use crate::settings::{KEEP_FAILED_SECONDS, WORKSPACE_GIB};
 use spotsweep_protocol::claim::{Patterns, Preparation, secret_parameter};
 use spotsweep_records::sweep::{EarlyStopping, Plan, Prepared, Ranking};
@@ -36,6 +36,7 @@ pub(super) fn plan(file: SweepFile, context: Context<'_>) -> Result<Prepared, Re
                     `code: {sha256: …}` with the hash of a folder that was sent before (`spotsweep code ls`)";
         problems.push(file.problem_at("code", message, help.to_owned()));
     }
+    problems.extend(data::misplaced(&file, &context.settings.bucket));
     let trials = u32::try_from(file.trial_count()).unwrap_or(u32::MAX);
     let plan = Plan {
         trials,

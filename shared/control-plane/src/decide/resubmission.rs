@@ -14,7 +14,8 @@ use spotsweep_records::trial::{JobStatus, Observation, Trial};
 
 /// Whether the trial has to be submitted again.
 pub(super) fn is_due(trial: &Trial, seen: &Observation, sweep: &Sweep, plan: &Plan) -> bool {
-    let goes_on = trial.is_worn_out() && !seen.was_stopped && trial.tried() < usize::from(plan.attempts);
+    let is_worn_out = trial.is_worn_out(plan.attempts.into());
+    let goes_on = is_worn_out && !seen.was_stopped && trial.tried() < usize::from(plan.attempts);
     goes_on && sweep.stopped.is_none() && trial.stopped.is_none() && trial.cancelled_by().is_none()
 }
 
@@ -28,8 +29,7 @@ pub(super) fn enter(trial: &mut Trial) {
 
 /// Returns the submission of the trial's round.
 pub(super) fn submit(sweep: &Sweep, trial: &Trial, context: Context<'_>) -> Option<Command> {
-    let tried = u32::try_from(trial.tried()).unwrap_or(u32::MAX);
-    submission::of(sweep, run(trial), tried, context).map(Command::SubmitPart)
+    submission::of(sweep, run(trial), trial.tried(), context).map(Command::SubmitPart)
 }
 
 /// Returns the repeatable form of the submission.

@@ -5,11 +5,11 @@ use crate::command::Submission;
 use spotsweep_protocol::claim::GPUS_VARIABLE;
 use spotsweep_protocol::ids::{JobName, Run};
 use spotsweep_records::sweep::Sweep;
-use spotsweep_records::trial::JOB_ATTEMPTS;
+use spotsweep_records::trial::{JOB_ATTEMPTS, job_attempts};
 use spotsweep_records::workspace::SWEEP_TAG;
 
 /// Returns the submission of a part, or of one trial again after `tried` attempts.
-pub(super) fn of(sweep: &Sweep, run: Run, tried: u32, context: Context<'_>) -> Option<Submission> {
+pub(super) fn of(sweep: &Sweep, run: Run, tried: usize, context: Context<'_>) -> Option<Submission> {
     let plan = sweep.plan.as_ref()?;
     let name = JobName { sweep: sweep.id.clone(), run };
     let trials = match run {
@@ -18,7 +18,7 @@ pub(super) fn of(sweep: &Sweep, run: Run, tried: u32, context: Context<'_>) -> O
     };
     let earlier = name.round().saturating_mul(JOB_ATTEMPTS);
     // A round can end before its tenth attempt, so the round's number does not give the number of attempts.
-    let attempts = u32::from(plan.attempts).saturating_sub(tried).clamp(1, JOB_ATTEMPTS);
+    let attempts = job_attempts(plan.attempts.into(), tried);
     let variable = |name: &str, value: String| (name.to_owned(), value);
     let mut environment = vec![
         variable("SPOTSWEEP_SWEEP", sweep.id.to_string()),

@@ -8,10 +8,10 @@
 use jiff::Timestamp;
 
 use super::target::{self, Checked};
-use super::{Context, Decision, given, plan, submission};
+use super::{Context, Decision, data, given, plan, submission};
 use crate::command::Command;
 use crate::input::Followup;
-use crate::outcome::Dropped;
+use crate::outcome::{DataProblem, Dropped};
 use crate::store::{Versioned, View};
 use spotsweep_protocol::ids::Run;
 use spotsweep_protocol::secret::Secret;
@@ -145,6 +145,10 @@ pub(super) fn code_missing(view: &View, prepared: &Prepared) -> Decision {
         let help = "send the folder again: `spotsweep submit` with `code: .`, or `spotsweep code push`";
         nowhere(sweep, prepared, vec![prepared.file.problem_at("code", message, help)])
     })
+}
+
+pub(super) fn data_refused(view: &View, prepared: &Prepared, problems: &[(String, DataProblem)]) -> Decision {
+    reading(view, |sweep| nowhere(sweep, prepared, data::refused(prepared, problems)))
 }
 
 fn store(sweep: &Sweep, prepared: Prepared) -> Decision {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::{Context, Decision, early_stop, stall, sweep_settled, workspace};
-use crate::command::Command;
+use crate::command::{Command, Reads};
 use crate::event::{Ask, Ending, TrialRequest};
 use crate::input::Followup;
 use crate::store::View;
@@ -18,7 +18,7 @@ use gate::Passage;
 pub(super) use gate::check;
 use grant::find_line;
 pub(super) use grant::{assigned, granted, issued, starts_from};
-use spotsweep_protocol::claim::{Found, Machine, NoticeKind, Reply, Seal};
+use spotsweep_protocol::claim::{DataSet, Fetch, Found, Machine, NoticeKind, Reply, Seal};
 use spotsweep_protocol::metric::Metric;
 use spotsweep_protocol::rungs::Reached;
 use spotsweep_protocol::stop::StopReason;
@@ -52,7 +52,7 @@ pub(super) fn requested(view: &View, request: &TrialRequest, context: Context<'_
     let counts = match request.ask {
         Ask::Claim(_) | Ask::Access => false,
         Ask::Mounted { .. } => !trial.has_begun(request.attempt),
-        Ask::Notice(_) | Ask::Report { .. } => true,
+        Ask::Notice(_) | Ask::Fetching(_) | Ask::Report { .. } => true,
     };
     if counts {
         trial.has_reported(request.attempt, context.now);
@@ -66,6 +66,7 @@ pub(super) fn requested(view: &View, request: &TrialRequest, context: Context<'_
         Ask::Access => asker.requests_credentials(),
         Ask::Mounted { volume, found } => asker.has_mounted(volume, found),
         Ask::Notice(kind) => asker.receives_notice(*kind),
+        Ask::Fetching(fetch) => asker.fetches(*fetch),
         Ask::Report { sequence, metrics, seal, ended, stalled_seconds, rungs } => {
             asker.reaches(rungs).reports(*sequence, metrics, seal.clone(), ended.as_ref(), *stalled_seconds)
         }
@@ -179,10 +180,14 @@ impl Asker<'_> {
 
     fn requests_credentials(self) -> Decision {
         let (request, role) = (self.request.clone(), self.context.settings.trial_role.clone());
-        let restores = self.trial.restores;
-        let (code, secrets) = (self.plan.packed_code(), self.plan.secrets());
+        let reads = Reads {
+            restores: self.trial.restores,
+            code: self.plan.packed_code(),
+            secrets: self.plan.secrets(),
+            data: self.plan.data().iter().map(DataSet::place).collect(),
+        };
         Decision::advance(format!("attempt {} reads and writes for an hour", request.attempt))
-            .then(Command::IssueCredentials { request, restores, code, secrets, role })
+            .then(Command::IssueCredentials { request, reads, role })
     }
 
     fn has_mounted(mut self, volume: &str, found: &Found) -> Decision {
@@ -207,6 +212,19 @@ impl Asker<'_> {
             NoticeKind::Rebalance => format!("attempt {attempt} is likely to lose its instance"),
         };
         self.write(what).then_all(calls).reply(Reply::Accepted {})
+    }
+
+    fn fetches(mut self, fetch: Fetch) -> Decision {
+        let attempt = self.trial.attempt(self.request.attempt);
+        attempt.fetch = attempt.fetch.max(Some(fetch));
+        let what = format!("attempt {} has fetched its data: {fetch}", self.request.attempt);
+        let (reply, due, context) = (accepted(Some(&self.trial)), self.due, self.context);
+        if fetch.is_under_way() {
+            let what = what.replacen("has fetched", "fetches", 1);
+            return self.write(what).reply(reply).figures_only(due, context);
+        }
+        // It is part of the trial's history.
+        self.write(what).reply(reply)
     }
 
     fn reaches(mut self, rungs: &[Reached]) -> Self {

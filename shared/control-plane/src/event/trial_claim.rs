@@ -32,6 +32,7 @@ pub(super) fn parse(raw: Value) -> Result<Event, ParseError> {
         Request::Access => Ask::Access,
         Request::Mounted { volume, found, .. } => Ask::Mounted { volume, found },
         Request::Notice { kind } => Ask::Notice(kind),
+        Request::Fetching { fetch } => Ask::Fetching(fetch),
         Request::Report { sequence, metrics, seal, stalled_seconds, rungs } => {
             Ask::Report { sequence, metrics, seal, ended: None, stalled_seconds, rungs }
         }

@@ -1,11 +1,9 @@
-//! STS: credentials for one trial's parameters and outputs, and for the checkpoint, the code and the secrets that it
-//! reads.
-
-use std::collections::BTreeSet;
+//! STS: credentials for one trial's parameters and outputs, and for the checkpoint, the code, the secrets and the data
+//! that it reads.
 
 use super::{Executed, Service, Taken};
 use crate::calls::{AssumeRole, Sts, Tag};
-use crate::command::Command;
+use crate::command::{Command, Reads};
 use crate::event::TrialRequest;
 use crate::outcome::Outcome;
 use spotsweep_protocol::claim::secret_name;
@@ -22,9 +20,7 @@ struct Issuer<C>(C);
 impl<C: Sts> Service for Issuer<C> {
     fn take(&self, command: Box<Command>) -> Taken<'_> {
         match *command {
-            Command::IssueCredentials { request, restores, code, secrets, role } => {
-                Ok(Box::pin(issue(&self.0, request, (restores, code, secrets), role)))
-            }
+            Command::IssueCredentials { request, reads, role } => Ok(Box::pin(issue(&self.0, request, reads, role))),
             other => Err(Box::new(other)),
         }
     }
@@ -35,7 +31,7 @@ impl<C: Sts> Service for Issuer<C> {
 async fn issue(
     sts: &impl Sts,
     request: TrialRequest,
-    (restores, code, secrets): (Option<TrialRef>, Option<String>, BTreeSet<String>),
+    Reads { restores, code, secrets, data }: Reads,
     role: String,
 ) -> Executed {
     let tag = |key: &str, value: String| -> Tag { (key.to_owned(), value) };
@@ -45,9 +41,10 @@ async fn issue(
     // objects.
     tags.extend(restores.map(|TrialRef { sweep, index }| tag("restores", format!("{sweep}/trials/{index}"))));
     tags.extend(code.map(|sha256| tag("code", sha256)));
-    // A variable of a policy has one value, so each secret has a tag of its own.
+    // A variable of a policy has one value, so each secret and each data set has a tag of its own.
     let names = secrets.iter().map(|parameter| secret_name(parameter).to_owned());
     tags.extend(names.enumerate().map(|(number, name)| tag(&format!("secret-{number}"), name)));
+    tags.extend(data.into_iter().enumerate().map(|(number, place)| tag(&format!("data-{number}"), place)));
     let session = format!("trial-{index}-attempt-{attempt}");
     let access = sts.assume_role(AssumeRole { role, session, tags }).await?;
     Ok(vec![Outcome::CredentialsIssued { request, access }])

@@ -1,12 +1,13 @@
 //! S3: reads the dropped file, and writes its answer and the trials.
 
+use super::listing::pin;
 use super::multipart::Writer;
 use super::objects::{JSON, put, read};
 use super::{Executed, Service, Taken};
 use crate::calls::{Body as _, CallError, Draw, GetObject, NO_SUCH_KEY, Place, S3};
 use crate::command::Command;
 use crate::outcome::{Dropped, Outcome};
-use spotsweep_protocol::claim::packed_key;
+use spotsweep_protocol::claim::{Preparation, packed_key};
 use spotsweep_protocol::ids::SweepId;
 use spotsweep_records::sweep::continuation::{Continuation, Listed};
 use spotsweep_records::sweep::upload::{Given, Upload};
@@ -61,12 +62,18 @@ async fn read_upload(s3: &impl S3, sweep: SweepId, upload: Upload) -> Executed {
 
 impl<C: S3, D: Draw> Uploads<C, D> {
     /// Writes the trials as a stream, so that memory does not grow with their number.
-    async fn store_trials(&self, sweep: SweepId, bucket: String, prepared: Prepared) -> Executed {
+    async fn store_trials(&self, sweep: SweepId, bucket: String, mut prepared: Prepared) -> Executed {
         let s3 = &self.s3;
         if let Some(sha256) = prepared.plan.packed_code()
             && !has_code(s3, &bucket, &sha256).await?
         {
             return Ok(vec![Outcome::CodeMissing { sweep, prepared }]);
+        }
+        match pin(s3, (&sweep, &bucket), &prepared.file.settings.data).await? {
+            Ok(data) => {
+                prepared.plan.preparation = Preparation::with_data(prepared.plan.preparation, data);
+            }
+            Err(problems) => return Ok(vec![Outcome::DataRefused { sweep, prepared, problems }]),
         }
         let (key, content_type) = (trials::lines_key(&sweep), "application/x-ndjson");
         let mut lines = Writer::new(s3, Place { bucket: bucket.clone(), key, content_type });

@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::data_set::DataSet;
 use crate::redact::{Secrets, shown};
 
 /// The prefix under which packed folders are put.
@@ -36,6 +37,9 @@ pub enum Preparation {
         /// Size of `/dev/shm` in MiB; the container's own if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         shared_memory_mib: Option<u32>,
+        /// The data sets that the training reads.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        data: Vec<DataSet>,
     },
 }
 
@@ -114,7 +118,31 @@ impl Preparation {
         match code {
             Some(Code::Git(git)) if !has_more => Some(Self::Git(git)),
             None if !has_more => None,
-            code => Some(Self::All { code, setup, env, shared_memory_mib }),
+            code => Some(Self::All { code, setup, env, shared_memory_mib, data: Vec::new() }),
+        }
+    }
+
+    /// Returns the preparation with these data sets.
+    pub fn with_data(this: Option<Self>, data: Vec<DataSet>) -> Option<Self> {
+        if data.is_empty() {
+            return this;
+        }
+        let code = this.as_ref().and_then(Self::code);
+        Some(match this {
+            Some(Self::All { setup, env, shared_memory_mib, .. }) => {
+                Self::All { code, setup, env, shared_memory_mib, data }
+            }
+            Some(Self::Git(_)) | None => {
+                Self::All { code, setup: Vec::new(), env: BTreeMap::new(), shared_memory_mib: None, data }
+            }
+        })
+    }
+
+    /// Returns the data sets that the training reads.
+    pub fn data(&self) -> &[DataSet] {
+        match self {
+            Self::Git(_) => &[],
+            Self::All { data, .. } => data,
         }
     }
 
@@ -203,7 +231,8 @@ impl fmt::Debug for Preparation {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (code, setup) = (self.code(), self.setup());
         let names: Vec<&String> = self.variables().map(|(name, _)| name).collect();
-        write!(formatter, "Preparation {{ code: {code:?}, setup: {setup:?}, env: {names:?} }}")
+        let data = self.data();
+        write!(formatter, "Preparation {{ code: {code:?}, setup: {setup:?}, env: {names:?}, data: {data:?} }}")
     }
 }
 

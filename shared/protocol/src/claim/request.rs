@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::data_set::Fetch;
 use crate::metric::Metric;
 use crate::rungs::Reached;
 use crate::secret::Secret;
@@ -54,6 +55,11 @@ pub enum Request {
     Notice {
         /// Which of the two announcements it is.
         kind: NoticeKind,
+    },
+    /// The attempt fetches its data sets. The highest figure counts.
+    Fetching {
+        /// How far it has come.
+        fetch: Fetch,
     },
     /// The metrics so far.
     Report {

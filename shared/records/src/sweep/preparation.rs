@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use spotsweep_protocol::claim::Preparation;
+use spotsweep_protocol::claim::{DataSet, Preparation};
 
 use super::Plan;
 
@@ -10,6 +10,11 @@ impl Plan {
     /// Returns the SHA-256 of the packed folder that the trials run, if they run one.
     pub fn packed_code(&self) -> Option<String> {
         self.preparation.as_ref().and_then(Preparation::packed)
+    }
+
+    /// Returns the data sets that the trainings read.
+    pub fn data(&self) -> &[DataSet] {
+        self.preparation.as_ref().map(Preparation::data).unwrap_or_default()
     }
 
     /// Returns the names of all secrets that an attempt reads.

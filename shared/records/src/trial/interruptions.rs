@@ -76,11 +76,11 @@ mod tests {
     fn a_kill_is_an_interruption_only_under_a_notice() {
         let mut trial = trial(JobStatus::Failed, Some("Essential container in task exited"));
         trial.attempt(2).exit_code = Some(KILLED_EXIT_CODE);
-        assert!(!trial.was_interrupted(2) && !trial.is_worn_out(), "it may have run out of memory");
+        assert!(!trial.was_interrupted(2) && !trial.is_worn_out(20), "it may have run out of memory");
         trial.attempt(2).leaving = Some(Leaving::Noticed);
-        assert!(trial.was_interrupted(2) && trial.is_worn_out());
+        assert!(trial.was_interrupted(2) && trial.is_worn_out(20));
         trial.attempt(2).reason = Some("Job attempt duration exceeded timeout".into());
-        assert!(!trial.was_interrupted(2) && !trial.is_worn_out());
+        assert!(!trial.was_interrupted(2) && !trial.is_worn_out(20));
     }
 
     #[test]

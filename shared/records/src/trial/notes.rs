@@ -7,8 +7,8 @@ use spotsweep_protocol::words::figure;
 const NO_MODEL: &str = "no model was collected: the training left no file in $SPOTSWEEP_OUTPUT, and no checkpoint";
 
 impl Trial {
-    /// Returns what was unusual with the trial's workspace, its outputs and its metrics, and last its kept workspace, a
-    /// silence and a stall. Each note is a sentence.
+    /// Returns what was unusual with the trial's workspace, its outputs and its metrics, and last its kept workspace, data
+    /// that is being fetched, a silence and a stall. Each note is a sentence.
     pub fn notes(&self) -> Vec<String> {
         let of_workspace = self.workspace.iter().flat_map(|workspace| &workspace.notes).cloned();
         let left_out = self.end.iter().flat_map(|end| &end.outputs.left_out);
@@ -22,7 +22,8 @@ impl Trial {
             let step = metric.step.map(|step| format!(" for step {}", figure(step))).unwrap_or_default();
             Some(format!("{name} was logged as {last} and as {other}{step}: {last} counts"))
         });
-        let last = self.kept_note().into_iter().chain(self.silence_note()).chain(self.stall_note());
+        let states = [self.kept_note(), self.fetch_note(), self.silence_note(), self.stall_note()];
+        let last = states.into_iter().flatten();
         of_workspace.chain(no_model).chain(left_out).chain(unread).chain(doubtful).chain(last).collect()
     }
 

@@ -73,9 +73,16 @@ fn a_timeout_wins_over_the_exit_code_of_an_interruption() {
         attempts.push(ended(last));
         let mut trial = trial.clone();
         trial.observe(0, &seen(JobStatus::Failed, &attempts, Attempt::default()));
-        assert_eq!((trial.ended, trial.is_worn_out()), (10, is_worn_out), "{last}");
+        assert_eq!((trial.ended, trial.is_worn_out(20)), (10, is_worn_out), "{last}");
         assert_eq!(trial.attempts[&10].was_interrupted(), is_worn_out);
     }
+    // A job with three attempts, of which the first one does not count.
+    let mut short = trial.clone();
+    let mut attempts = vec![ended("Essential container in task exited"); 3];
+    attempts[0].fetch = Some(Fetch { bytes: 0, of_bytes: 1, seconds: 1 });
+    short.observe(0, &seen(JobStatus::Failed, &attempts, Attempt::default()));
+    short.attempt(1).fetch = attempts[0].fetch;
+    assert!(short.is_worn_out(3) && short.tried() == 2 && !short.is_worn_out(20));
     // The timeout counts whatever the attempt itself has reported before.
     trial.attempt(1).merge(&ended("Job attempt duration exceeded timeout"));
     assert!(trial.attempts[&1].has_timed_out());

@@ -5,6 +5,10 @@ use std::collections::BTreeSet;
 use super::{Attempt, Reason, Trial};
 use spotsweep_protocol::stop::StopReason;
 
+/// The attempts that may be interrupted while they fetch data sets before such attempts count. On an instance type that
+/// is reclaimed again and again before the data is there, a trial would otherwise never end.
+const FREE_FETCHES: usize = 10;
+
 impl Attempt {
     /// Returns what is wrong with the attempt's instance, if its runner has found it unfit.
     pub fn unfit(&self) -> Option<&str> {
@@ -17,9 +21,18 @@ impl Attempt {
 
 impl Trial {
     /// Returns how many ended attempts count towards the sweep file's `attempts`. An attempt on an unfit instance does
-    /// not count, because it says nothing about the trial.
+    /// not count, because it says nothing about the trial. Neither do the first [`FREE_FETCHES`] attempts that were
+    /// interrupted before their data sets were there.
     pub fn tried(&self) -> usize {
-        self.ended_attempts().filter(|attempt| attempt.unfit().is_none()).count()
+        self.tried_until(self.ended)
+    }
+
+    /// Returns how many attempts count up to this one.
+    pub(super) fn tried_until(&self, last: u32) -> usize {
+        let ended = self.attempts.range(..=last).map(|(_, attempt)| attempt);
+        let on_fit: Vec<_> = ended.filter(|attempt| attempt.unfit().is_none()).collect();
+        let fetching = on_fit.iter().filter(|attempt| attempt.was_interrupted_while_fetching()).count();
+        on_fit.len() - fetching.min(FREE_FETCHES)
     }
 
     /// Returns how many of the newest attempts in a row were false starts. Those on one unfit instance count once,
@@ -37,6 +50,7 @@ impl Trial {
 
 #[cfg(test)]
 mod tests {
+    use spotsweep_protocol::claim::Fetch;
     use spotsweep_protocol::ids::{JobId, SweepId};
 
     use super::*;
@@ -61,5 +75,22 @@ mod tests {
         assert_eq!(false_starts(&["i-1", "i-1", "i-1", "i-1", ""]), 2);
         assert_eq!(false_starts(&["i-1", "i-2", "i-3", "i-4", "i-5"]), 5, "what all instances have is the image's");
         assert_eq!(false_starts(&["i-1"; 15]), 5, "it is never drained");
+    }
+
+    #[test]
+    fn an_attempt_that_is_interrupted_while_it_fetches_data_does_not_count_at_first() {
+        let tried = |attempts: &[(u64, i32)]| {
+            let mut trial = Trial::new(SweepId::derive("b", "k", "v"), 0, JobId::from("j".to_owned()));
+            for ((bytes, code), number) in attempts.iter().zip(1..) {
+                let attempt = trial.attempt(number);
+                attempt.fetch = Some(Fetch { bytes: *bytes, of_bytes: 9, seconds: 1 });
+                attempt.exit_code = Some(*code);
+                trial.ended = number;
+            }
+            trial.tried()
+        };
+        let (interrupted, failed) = (75, 1);
+        assert_eq!(tried(&[(0, interrupted), (8, interrupted), (9, interrupted), (8, failed)]), 2);
+        assert_eq!(tried(&[(1, interrupted); 12]), 2, "a trial that never gets its data ends");
     }
 }

@@ -33,6 +33,7 @@ pub(super) fn bars(trial: &Trial, now: Timestamp) -> Vec<AttemptBar> {
             ending,
             exit_code: attempt.exit_code,
             reason: attempt.reason.as_ref().map(|reason| cut(&reason.to_string(), MAX_REASON)),
+            fetch: attempt.fetch.map(|fetch| fetch.to_string()),
             moved_from: zone_before.filter(|before| attempt.zone.as_ref().is_some_and(|zone| zone != before)),
         });
     }

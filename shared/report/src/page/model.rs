@@ -250,6 +250,8 @@ pub(super) struct AttemptBar {
     pub(super) reason: Option<String>,
     /// The zone of the attempt before, if it was another one.
     pub(super) moved_from: Option<String>,
+    /// How far it has fetched its data sets.
+    pub(super) fetch: Option<String>,
 }
 
 /// How an attempt ended.

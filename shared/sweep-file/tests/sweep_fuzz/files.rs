@@ -9,13 +9,13 @@ use super::MAX_BYTES;
 
 /// Pieces of sweep files, and some that belong to none.
 #[rustfmt::skip]
-const PIECES: [&str; 99] = [
+const PIECES: [&str; 101] = [
     "method: ", "grid", "random", "bayes", "parameters:", "run_cap: ", "metric: ", "spotsweep:", "trials:",
     "values: ", "value: ", "min: ", "max: ", "q: ", "mu: ", "sigma: ", "a: ", "b: ", "distribution: ", "uniform",
     "q_uniform", "normal", "log_normal", "beta", "q_beta", "int_uniform", "log_uniform_values", "categorical",
     "probabilities: ", "when: ", "exclude: ", "first: ", "order: shuffled", "seed: ", "command: ", "${args}",
     "${envvar:", "program: ", "workspace: ", "volume: ", "snapshot: snap-", "size: ", "attempts: ", "timeout: ", "stalled: ",
-    "code: ", "lr", "units", "\n", "\n  ", "\n    ", "\n- ", "- ", ": ", ", ", "[", "]", "{", "}",
+    "code: ", "data: ", "s3://bucket/", "lr", "units", "\n", "\n  ", "\n    ", "\n- ", "- ", ": ", ", ", "[", "]", "{", "}",
     "\"", "'", "|", ">", "&a ", "*a", "<<: ", "!!str ", "!x ", "? ", "# ", "---\n", "...\n", "%YAML", "1", "0", "-1",
     "0.1", "1e-4", "1e308", ".inf", "true", "~", "9223372036854775807", "\t", "\r\n", "é", "\u{feff}", "\0", "이",
     "1_000", "010", "1:30", "yes", "log_uniform", "${lr}", "${args_append_hydra}", "\n]", "\n}", "comment: ",

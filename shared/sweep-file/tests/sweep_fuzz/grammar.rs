@@ -142,6 +142,14 @@ fn parameter() -> Json {
     .boxed()
 }
 
+fn data_set() -> Json {
+    let right = one_of(&["s3://bucket", "s3://bucket/a b/", "s3://bucket/x.tar"]);
+    let url =
+        prop_oneof![6 => right, 1 => one_of(&["s3://bucket/*", "s3://ü/", "/data", "arn:aws:s3:::bucket/x"])].boxed();
+    let unpack = any::<bool>().prop_map(Value::from).boxed();
+    prop_oneof![2 => url.clone(), 1 => with("from", url, some_of(vec![("unpack", unpack)]))].boxed()
+}
+
 fn own() -> Json {
     let patterns = prop::collection::vec(pattern(), 1..3).prop_map(Value::from).boxed();
     let workspace = some_of(vec![
@@ -167,6 +175,7 @@ fn own() -> Json {
         ("setup", one_of(&["pip install x", "make"])),
         ("env", named(scalar(), 0..3)),
         ("secrets", one_of(&["A", "a-b", "hf_", "2"]).prop_map(|name| json!([name])).boxed()),
+        ("data", named(data_set(), 0..3)),
         ("command", one_of(&["python", "${args}"]).prop_map(|element| json!([element])).boxed()),
         ("resources", pairs("vcpus", "gpus", (1_i64..9).prop_map(Value::from).boxed())),
         ("workspace", prop_oneof![Just(json!("off")), workspace].boxed()),

@@ -36,6 +36,7 @@ impl Simulation {
         let (stalls, restores) = (grant.stalls, grant.restores);
         self.watch.granted(&agent.container.trial, grant.suggested.as_ref());
         agent.gpus = grant.gpus.unwrap_or_default();
+        agent.data = grant.preparation.map(|preparation| preparation.data().to_vec()).unwrap_or_default();
         agent.rungs = grant.rungs.map(|plan| plan.steps).unwrap_or_default();
         let volume = grant.workspace.ok_or("granted without its workspace")?.volume;
         let Some(reply) = self.ask(agent, Request::Access) else { return self.asks_again(agent) };

@@ -98,6 +98,7 @@ impl Simulation {
     pub(super) fn train(&mut self, agent: &mut Agent, mut run: Run) -> Result<Next, String> {
         let now = self.harness.now;
         let before = run.training.step;
+        self.check_data(agent);
         self.with_files(agent, &run.volume, |files| run.training.advance(files, now))?;
         if run.training.step > before && run.sealer.summary().is_none() {
             run.seal_at = run.seal_at.min(now + SEAL_FIRST);

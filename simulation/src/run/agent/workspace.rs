@@ -110,12 +110,15 @@ impl Simulation {
         self.watch.verify(&agent.container.trial, volume);
         match self.ask(agent, Request::Mounted { volume: volume.to_owned(), found, seconds }).map(mounted) {
             None => self.asks_again(agent),
-            Some(Ok(())) if self.chaos.fails_in_setup && self.chaos.fails == Some(agent.container.trial.index) => {
-                self.on(agent, Event::SetupFailed { code: 1 })
-            }
-            Some(Ok(())) => self.on(agent, Event::Prepared { has_workspace: true }),
+            Some(Ok(())) => self.acquire_data(agent),
             Some(Err(denied)) => self.denied(agent, denied),
         }
+    }
+
+    /// Runs the setup. The command starts after it.
+    pub(super) fn set_up(&mut self, agent: &mut Agent) -> Result<Next, String> {
+        let fails = self.chaos.fails_in_setup && self.chaos.fails == Some(agent.container.trial.index);
+        self.on(agent, if fails { Event::SetupFailed { code: 1 } } else { Event::Prepared { has_workspace: true } })
     }
 
     pub(super) fn start_command(
@@ -127,6 +130,7 @@ impl Simulation {
         let (index, habits, now) = (agent.container.trial.index, self.chaos.habits, self.harness.now);
         let seconds = now.duration_since(agent.started).as_secs_f64();
         self.use_gpus(agent);
+        self.begin_reading(agent);
         let begun = self.with_disk(agent, &volume, |disk| sealer.begin(disk))?;
         begun.map_err(|error| format!("not begun: {error}"))?;
         if self.fails_at_once(agent) {

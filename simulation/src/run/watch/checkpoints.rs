@@ -42,12 +42,17 @@ impl Watch {
     /// The command was killed while it saved, with a file open that has no format. The file may be complete, but only
     /// the simulation knows that.
     pub(in crate::run) fn killed_writing(&mut self, trial: &TrialRef) {
-        self.in_doubt.insert(trial.index);
+        self.in_doubt.insert(trial.clone());
+    }
+
+    /// A later sweep goes on from what is kept of the first trial.
+    pub(in crate::run) fn goes_on_from_first(&mut self) {
+        self.is_start_in_doubt = self.in_doubt.iter().any(|trial| trial.index == 0);
     }
 
     /// The runner has quarantined or otherwise changed checkpoints.
     pub(in crate::run) fn put_aside(&mut self, habits: &Habits, trial: &TrialRef, before: &View, after: &View) {
-        if self.in_doubt.remove(&trial.index) {
+        if self.in_doubt.remove(trial) || std::mem::take(&mut self.is_start_in_doubt) {
             return;
         }
         let newest = |view| newest_whole(habits, trial.index, view, CHECKPOINTS);

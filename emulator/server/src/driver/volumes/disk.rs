@@ -42,6 +42,11 @@ impl Disk {
         self.work_dir.join("instances").join(instance).join("dev")
     }
 
+    /// Returns the folder that an instance's jobs share for data sets.
+    pub(crate) fn data(&self, instance: &str) -> PathBuf {
+        self.work_dir.join("instances").join(instance).join("data")
+    }
+
     /// Returns the folder that an instance's jobs get as `/sys/class/block`, if volumes are devices.
     pub(crate) fn block_devices(&self, instance: &str) -> Option<PathBuf> {
         self.loops.as_ref().map(|_| self.work_dir.join("instances").join(instance).join("block"))

@@ -57,7 +57,9 @@ fn shown<'a>(plan: &Plan, held: Option<&'a Trial>, request: &'a TrialRequest) ->
         // A released attempt may have failed before a rollback, so it does not show that it has trained.
         Ask::Report { ended: Some(Ending::Released { .. }), .. } => None,
         Ask::Report { metrics, .. } if has_figures(plan, metrics) => Some((on_record()?, Shown::Trained)),
-        Ask::Claim(_) | Ask::Access | Ask::Mounted { .. } | Ask::Notice(_) | Ask::Report { .. } => None,
+        Ask::Claim(_) | Ask::Access | Ask::Mounted { .. } | Ask::Notice(_) | Ask::Fetching(_) | Ask::Report { .. } => {
+            None
+        }
     }
 }
 

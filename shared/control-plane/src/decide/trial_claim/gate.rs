@@ -75,7 +75,7 @@ fn pass((sweep, plan): (&Sweep, &Plan), held: Option<&Trial>, request: &TrialReq
         (_, true) if is_own => Ok(Passage::Free),
         (_, true) => Err(StopReason::OtherRunner { attempt }),
         (Ask::Claim(_), false) => may_begin(plan, held, attempt).map(|()| waits_for(held)),
-        (Ask::Access | Ask::Mounted { .. } | Ask::Notice(_) | Ask::Report { .. }, false) => {
+        (Ask::Access | Ask::Mounted { .. } | Ask::Notice(_) | Ask::Fetching(_) | Ask::Report { .. }, false) => {
             Err(StopReason::NotClaimed { attempt })
         }
     }

@@ -5,6 +5,7 @@ const attemptLines = (attempt) => [
   attempt.started_ms === null
     ? "never started"
     : `${time(attempt.started_ms)}${attempt.stopped_ms === null ? "" : `, ${duration((attempt.stopped_ms - attempt.started_ms) / 1000)}`}`,
+  attempt.fetch && `data: ${attempt.fetch}`,
   attempt.ending +
     (attempt.exit_code === null ? "" : `, exit code ${attempt.exit_code}`) +
     (attempt.reason ? `: ${attempt.reason}` : ""),
@@ -58,7 +59,7 @@ const attemptShape = (bar, at, x, y, height, zoneClass) => {
 const attemptsTable = (rows) =>
   table(
     "Attempts",
-    ["trial", "attempt", "zone", "moved from", "start", "seconds", "ending", "exit code", "reason"],
+    ["trial", "attempt", "zone", "moved from", "start", "seconds", "data", "ending", "exit code", "reason"],
     rows.flatMap((row) =>
       row.attempts.map((attempt) =>
         [
@@ -70,11 +71,12 @@ const attemptsTable = (rows) =>
           attempt.started_ms === null || attempt.stopped_ms === null
             ? "–"
             : number((attempt.stopped_ms - attempt.started_ms) / 1000),
+          attempt.fetch ?? "–",
           attempt.ending,
           attempt.exit_code ?? "–",
           attempt.reason ?? "–",
         ].map(String),
       ),
     ),
-    ["number", "number", "", "", "", "number", "", "number", "wrap"],
+    ["number", "number", "", "", "", "number", "", "", "number", "wrap"],
   );

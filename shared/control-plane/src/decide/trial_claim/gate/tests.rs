@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde_json::json;
-use spotsweep_protocol::claim::{Found, Machine, NoticeKind, Outputs, Reply, Seal};
+use spotsweep_protocol::claim::{Fetch, Found, Machine, NoticeKind, Outputs, Reply, Seal};
 use spotsweep_protocol::ids::JobId;
 use spotsweep_protocol::metric::{Metric, Source};
 use spotsweep_protocol::secret::Secret;
@@ -109,6 +109,7 @@ fn other_asks() -> Vec<Ask> {
         Ask::Mounted { volume: "vol-00000001".into(), found: Found::default() },
         Ask::Notice(NoticeKind::Interruption),
         Ask::Notice(NoticeKind::Rebalance),
+        Ask::Fetching(Fetch { bytes: 1, of_bytes: 2, seconds: 1 }),
         report(500, None),
         Ask::Report {
             sequence: 501,

@@ -1,0 +1,160 @@
+//! Gets one object, or one range of a large one.
+
+use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
+
+use md5::{Digest as _, Md5};
+use tokio::time::sleep;
+
+use crate::blocking::blocking;
+use crate::error::DataError;
+use crate::source::{Answer, Body as _, Objects, Wanted};
+use crate::target::Target;
+
+const WRITE: &str = "write a file of the data set";
+/// What is gathered in memory before it is written: a blocking thread for each piece of an answer would cost more
+/// than the writing.
+const BUFFER_BYTES: usize = 512 << 10;
+
+/// A range of an object on its way to the disk.
+#[derive(Debug)]
+pub(crate) struct Part {
+    target: Arc<Target>,
+    range: Range<u64>,
+    /// How much of the range is written.
+    written: Written,
+}
+
+/// What a blocking thread works on.
+#[derive(Debug, Default)]
+struct Written {
+    /// The position of the next byte in the object.
+    at: u64,
+    buffer: Vec<u8>,
+    /// Of all bytes of the object up to `at`, if its MD5 is to be compared.
+    hash: Option<Md5>,
+}
+
+impl Written {
+    fn write(&mut self, target: &Target) -> Result<(), DataError> {
+        let file = target.open()?;
+        file.write_all_at(&self.buffer, self.at).map_err(DataError::disk(WRITE))?;
+        if let Some(hash) = &mut self.hash {
+            hash.update(&self.buffer);
+        }
+        self.at += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
+    }
+}
+
+impl Part {
+    pub(crate) fn new(target: Arc<Target>, range: Range<u64>) -> Self {
+        let written = Written { at: range.start, ..Written::default() };
+        Self { target, range, written }
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.range.end - self.range.start
+    }
+
+    /// Gets the range. What breaks off is repeated from where it broke off. When the last range of an object is there,
+    /// the object is checked, and unpacked if it is an archive.
+    pub(crate) async fn run<O: Objects>(mut self, objects: &O) -> Result<(), DataError> {
+        let etag_is_md5 = self.get(objects).await?;
+        let target = self.target;
+        if !target.has_all() {
+            return Ok(());
+        }
+        let size = target.object.size;
+        if etag_is_md5 && self.range != (0..size) && target.md5().is_some() {
+            let checked = Arc::clone(&target);
+            match blocking(move || checked.compare_file()).await {
+                Err(DataError::Damaged { .. }) => {
+                    target.site.meter.take_back(size);
+                    Self::new(Arc::clone(&target), 0..size).get(objects).await?;
+                }
+                checked => checked?,
+            }
+        }
+        crate::unpack::unpack(target).await
+    }
+
+    /// Gets the range, and returns whether the ETag is an MD5. A whole object is compared with it.
+    async fn get<O: Objects>(&mut self, objects: &O) -> Result<bool, DataError> {
+        let mut pauses = self.target.site.pace.pauses.into_iter();
+        loop {
+            let failed = match self.pull(objects).await {
+                Ok(etag_is_md5) => match self.written.hash.take().map(|hash| self.target.compare(hash)) {
+                    None | Some(Ok(())) => return Ok(etag_is_md5),
+                    Some(Err(damaged)) => {
+                        self.restart();
+                        damaged
+                    }
+                },
+                Err(broken @ DataError::Broken { .. }) => broken,
+                Err(error) => return Err(error),
+            };
+            let Some(pause) = pauses.next() else { return Err(failed) };
+            sleep(pause).await;
+        }
+    }
+
+    /// Makes one request for what is missing, and writes all that arrives.
+    async fn pull<O: Objects>(&mut self, objects: &O) -> Result<bool, DataError> {
+        let target = Arc::clone(&self.target);
+        let (key, end) = (&target.object.key, self.range.end);
+        let missing = self.written.at..end;
+        let range = (missing != (0..target.object.size)).then(|| missing.clone());
+        let wanted = Wanted { key, etag: &target.object.etag, range };
+        let answer = objects.get(&wanted).await;
+        let Answer { mut body, etag_is_md5 } = answer.map_err(|error| DataError::get(key, error))?;
+        if self.written.at == 0 && self.range.end == target.object.size && etag_is_md5 && target.md5().is_some() {
+            self.written.hash = Some(Md5::new());
+        }
+        let mut left = missing.end - missing.start;
+        while let Some(piece) = body.next().await {
+            let mut piece = match piece {
+                Ok(piece) => piece,
+                Err(error) => {
+                    self.flush().await?;
+                    if left == 0 {
+                        // All is there, but its checksum is wrong.
+                        self.restart();
+                    }
+                    return Err(DataError::get(key, error));
+                }
+            };
+            left = left.checked_sub(piece.len() as u64).ok_or_else(|| {
+                let why = format!("the answer for bytes {missing:?} has more than these");
+                DataError::Damaged { key: key.clone(), why }
+            })?;
+            target.site.meter.arrive(piece.len());
+            while !piece.is_empty() {
+                let room = BUFFER_BYTES - self.written.buffer.len();
+                self.written.buffer.extend_from_slice(&piece.split_to(room.min(piece.len())));
+                if self.written.buffer.len() == BUFFER_BYTES {
+                    self.flush().await?;
+                }
+            }
+        }
+        self.flush().await?;
+        if left == 0 {
+            return Ok(etag_is_md5);
+        }
+        Err(DataError::Broken { key: key.clone(), message: format!("the answer ended {left} bytes early") })
+    }
+
+    fn restart(&mut self) {
+        self.target.site.meter.take_back(self.written.at - self.range.start);
+        (self.written.at, self.written.hash) = (self.range.start, None);
+    }
+
+    async fn flush(&mut self) -> Result<(), DataError> {
+        let mut written = std::mem::take(&mut self.written);
+        let target = Arc::clone(&self.target);
+        self.written = blocking(move || written.write(&target).map(|()| written)).await?;
+        Ok(())
+    }
+}

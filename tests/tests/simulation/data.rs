@@ -1,0 +1,87 @@
+//! Sweeps that name data sets.
+
+use serde_json::{Value, json};
+use spotsweep_protocol::claim::DataObject;
+use spotsweep_records::sweep::Stage;
+use spotsweep_simulation::harness::Harness;
+
+/// A sweep file with these data sets.
+fn file(data: &str) -> String {
+    format!("trials: [{{lr: 1}}]\nspotsweep:\n  data: {data}\n")
+}
+
+/// Drops the file into a bucket with these objects.
+async fn dropped(data: &str, keys: &[&str]) -> Harness {
+    let harness = Harness::new(1);
+    keys.iter().for_each(|key| harness.cloud.put(key, key.as_bytes()));
+    harness.deliver(&harness.put("s.yaml", &file(data))).await.unwrap();
+    harness
+}
+
+fn listed(harness: &Harness, name: &str) -> Vec<String> {
+    let sweep = &harness.store.state().0[0];
+    let text = harness.cloud.get(&format!("results/{}/data/{name}.jsonl", sweep.id)).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    text.lines().map(|line| serde_json::from_str::<DataObject>(line).unwrap().key).collect()
+}
+
+fn pinned(harness: &Harness) -> Value {
+    let sweep = &harness.store.state().0[0];
+    assert_eq!(sweep.stage, Stage::Running, "{:?}", harness.cloud.get("sweeps/s.yaml.rejected.json"));
+    json!(sweep.plan.as_ref().unwrap())["code"]["data"].clone()
+}
+
+/// A page of the simulated S3 has three keys.
+#[tokio::test]
+async fn all_objects_below_a_prefix_are_pinned_once() {
+    let many: Vec<String> = (0..30).map(|n| format!("data/set/{}/{}/{n:02}", n % 5, n % 2)).collect();
+    let mut keys: Vec<&str> = many.iter().map(String::as_str).collect();
+    keys.extend(["data/set/labels.csv", "data/set-of-others/x", "data/set/flat/1", "data/set/flat/2", "data/other"]);
+    let harness =
+        dropped("{a: s3://sweeps/data/set/, b: s3://sweeps/data/set, c: s3://sweeps/data/set/labels.csv}", &keys).await;
+    let plan = pinned(&harness);
+    let mut expected: Vec<&str> = keys.iter().filter_map(|key| key.strip_prefix("data/set/")).collect();
+    expected.sort_unstable();
+    let mut found = listed(&harness, "a");
+    found.sort_unstable();
+    assert_eq!(found, expected);
+    let bytes: usize = expected.iter().map(|key| key.len() + "data/set/".len()).sum();
+    assert_eq!((plan[0]["objects"].clone(), plan[0]["bytes"].clone()), (json!(expected.len()), json!(bytes)));
+    let same = |key: &str| plan[0][key] == plan[1][key];
+    assert!(["bucket", "prefix", "sha256", "objects"].into_iter().all(same), "{plan}");
+    assert_eq!(
+        (plan[2]["prefix"].clone(), listed(&harness, "c")),
+        (json!("data/set/labels.csv"), vec!["labels.csv".to_owned()])
+    );
+
+    let again = dropped("{a: s3://sweeps/data/set/}", &keys).await;
+    assert_eq!(pinned(&again)[0]["sha256"], plan[0]["sha256"], "the same objects have the same listing");
+    again.cloud.put("data/set/labels.csv", "others");
+    again.deliver(&again.put("t.yaml", &file("{a: s3://sweeps/data/set/}"))).await.unwrap();
+    let sweeps = again.store.state().0;
+    let hashes: Vec<Value> =
+        sweeps.iter().map(|sweep| json!(sweep.plan.as_ref().unwrap())["code"]["data"][0]["sha256"].clone()).collect();
+    assert_ne!(hashes[0], hashes[1], "another content has another listing");
+}
+
+#[tokio::test]
+async fn data_that_cannot_be_read_is_answered_at_its_line() {
+    let keys = ["data/a", "data/a/b", "data/set/x", "results/other/trials/0/model.pt", "data/up/../x"];
+    let cases = [
+        ("{s: s3://sweeps/data/none/}", "nothing is at s3://sweeps/data/none/"),
+        ("{s: s3://sweeps/data/}", "cannot become a file"),
+        ("{s: s3://sweeps/data/up/}", "cannot become a file"),
+        ("{s: s3://other-bucket/x/}", "may not list"),
+        ("{s: s3://sweeps/results/other/}", "is not below data/"),
+        ("{s: s3://sweeps/}", "is not below data/"),
+    ];
+    for (data, expected) in cases {
+        let harness = dropped(data, &keys).await;
+        assert_eq!(harness.store.state().0[0].stage, Stage::Rejected, "{data}");
+        let answer = harness.cloud.get("sweeps/s.yaml.rejected.json").unwrap();
+        let answer: Value = serde_json::from_slice(&answer).unwrap();
+        let problem = &answer["problems"][0];
+        let message = problem["message"].as_str().unwrap_or_default();
+        assert!(problem["line"] == json!(3) && message.contains(expected), "{data}: {answer}");
+    }
+}
