@@ -27,6 +27,7 @@ CALLS = {
         Wanted("batch:SubmitJob", f"{BATCH}job-definition/train:1"), Wanted("batch:SubmitJob", f"{BATCH}job-queue/spot"),
         Wanted("batch:TagResource", f"{BATCH}job/1"),
     ],
+    "ListObjectsV2": [Wanted("s3:ListBucket", f"arn:aws:s3:::{roles.BUCKET}", {"aws:SecureTransport": "true"})],
     "TerminateJobs": [Wanted("batch:TerminateJob", f"{BATCH}job/1")],
     "CancelJobs": [Wanted("batch:CancelJob", f"{BATCH}job/1")],
     "AssumeRole": [Wanted("sts:AssumeRole", TRIAL_ROLE), Wanted("sts:TagSession", TRIAL_ROLE)],
