@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::disk::{Disk, Stamp};
+use crate::groups::{Written, is_next};
 
 /// A file that changed within this time before the end may have been open then, even if no look has found it open.
 const SHORTLY_NS: i64 = 1_000_000_000;
@@ -43,6 +44,13 @@ impl AtEnd {
     /// Whether the command was killed while it wrote to the file at `path`, and after it had been asked to stop.
     pub(crate) fn was_killed_writing(&self, disk: &dyn Disk, path: &Path, stamp: Stamp) -> bool {
         self.killed_after.is_some_and(|asked_ns| stamp.modified_ns >= asked_ns) && self.had_open(disk, path)
+    }
+
+    /// Whether the command may have been cut off between two files of one save: the first one is as `written`, and the
+    /// next one is still as it was `before`.
+    pub(crate) fn was_between(&self, written: Stamp, before: Stamp) -> bool {
+        let next = Written { at: self.time, bytes: before.bytes, path: "" };
+        self.is_cut_off && is_next(&Written { at: written.modified_ns, bytes: written.bytes, path: "" }, &next)
     }
 
     fn had_open(&self, disk: &dyn Disk, path: &Path) -> bool {

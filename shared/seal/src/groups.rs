@@ -11,9 +11,9 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(crate) use self::bursts::MOST_PAUSE_NS;
+pub(crate) use self::bursts::{MOST_PAUSE_NS, Written, is_next};
 use crate::disk::Stamp;
-use crate::groups::bursts::{Evidence, Key, Way, Written, confirmed, is_next};
+use crate::groups::bursts::{Evidence, Key, Way, confirmed};
 use crate::names::{checkpoint, digit_runs, file_name, integers, is_library_log, is_numbered, number, stem};
 use crate::shape::shape;
 
@@ -53,6 +53,8 @@ pub(crate) struct Groups {
     by_path: BTreeMap<String, usize>,
     /// The same for the folders that are a checkpoint as a whole.
     by_folder: BTreeMap<String, usize>,
+    /// Files with numbers that are rewritten under their names.
+    rewritten: BTreeSet<String>,
 }
 
 /// The property that all files of one checkpoint share.
@@ -160,9 +162,15 @@ impl Groups {
         self.group(path).map_or_else(|| checkpoint(path), |group| if group.is_folder { &group.name } else { path })
     }
 
+    /// The same, where the numbers in the names of the `rewritten` files are not those of checkpoints.
+    pub(crate) fn with_rewritten(self, rewritten: impl Iterator<Item = String>) -> Self {
+        Self { rewritten: rewritten.collect(), ..self }
+    }
+
     /// Whether a file belongs to one checkpoint of several, so that the next one does not overwrite it.
     pub(crate) fn is_numbered(&self, path: &str) -> bool {
-        is_numbered(path) || self.group(path).is_some_and(|group| !group.is_file())
+        let has_number = || is_numbered(path) || self.group(path).is_some_and(|group| !group.is_file());
+        !self.rewritten.contains(path) && has_number()
     }
 
     /// Whether two files make up one checkpoint.

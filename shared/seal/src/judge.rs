@@ -12,6 +12,7 @@ use crate::kept::is_mixed;
 use crate::logs::is_log;
 use crate::names::{file_name, is_numbered, is_pointer_name, is_settings_name};
 use crate::record::{Record, Sealed};
+use crate::saves::{Saves, is_unchanged};
 use crate::shape::shape;
 
 /// Files are read again, newest first, up to so many bytes. A volume that was made from a snapshot fetches every block
@@ -69,6 +70,7 @@ impl Judge<'_> {
         let mut found = Judgement::default();
         let mut bytes_read = 0;
         let (mut without_content, mut newest_content) = (Vec::new(), None::<&Group>);
+        let cut = self.seal.map(|seal| cut(seal, files)).unwrap_or_default();
         let kept = self.seal.iter().flat_map(|seal| &seal.kept).map(|(path, file)| (path, file.stamp));
         let known = files.iter().map(|(path, stamp)| (path, *stamp)).chain(kept);
         let shapes = known.filter(|(_, stamp)| stamp.bytes > 0).map(|(path, _)| shape(path)).collect();
@@ -81,7 +83,7 @@ impl Judge<'_> {
                 let stamp = files[path];
                 match self.verdict(path, stamp, read_again, &shapes)? {
                     Verdict::Sealed(file) => sealed.push((path.to_owned(), file)),
-                    Verdict::Later => {}
+                    Verdict::Later => torn |= cut.contains(path),
                     // A log stays in its place, because no version of it is kept.
                     Verdict::Torn => torn |= !self.is_log(path),
                 }
@@ -171,4 +173,12 @@ impl Judge<'_> {
         // The command went on after the seal: a file that differs is newer, not worse.
         if now.bytes == 0 && then.bytes > 0 { Ok(Verdict::Torn) } else { by_itself() }
     }
+}
+
+/// The `files` of which a save has rewritten some since the seal, but not the other parts of the same checkpoint.
+fn cut<'a>(seal: &Record, files: &'a BTreeMap<String, Stamp>) -> BTreeSet<&'a str> {
+    let saves = Saves::of(&seal.files);
+    let is_as_sealed = |path: &str| files.get(path).is_none_or(|now| is_unchanged(now, &seal.files[path].stamp));
+    let paths = files.keys().map(String::as_str);
+    paths.filter(|path| saves.parts(path).any(is_as_sealed)).collect()
 }

@@ -16,6 +16,7 @@ use crate::names::{file_name, is_pointer_name};
 use crate::pointers::{names_one, text};
 use crate::record::Sealed;
 use crate::room::Room;
+use crate::saves::Saves;
 use crate::sealer::Sealer;
 use crate::shape::shape;
 use crate::together::{Partner, note, partners};
@@ -27,8 +28,13 @@ impl Sealer {
     /// Keeps the newest checkpoint of `files`, which are about to be sealed at `now_ns`, and drops what it replaces. A
     /// checkpoint that cannot be kept costs progress only if an instance is lost.
     pub(crate) fn keep(&mut self, disk: &dyn Disk, files: &Kept, groups: &Groups, now_ns: i64) {
-        let next = self.next_group(disk, files, groups, now_ns);
-        let (mut added, mut room) = (Vec::new(), Room::of(groups));
+        let mut next = self.next_group(disk, files, groups, now_ns);
+        let mut parts = Saves::of(files).first_parts();
+        parts.retain(|path| groups.group(path).is_some_and(Group::is_file));
+        if let Some(group) = next.as_mut().filter(|group| !group.is_disjoint(&parts)) {
+            group.extend(parts.iter().cloned());
+        }
+        let (mut added, mut room) = (Vec::new(), Room { parts, ..Room::of(groups) });
         for (path, sealed) in files {
             let is_log = is_log(path, sealed.change);
             let is_numbered = groups.is_numbered(path);
@@ -70,8 +76,10 @@ impl Sealer {
     /// The checkpoints of `files`, of what was sealed before, and of what is kept. The training may have removed the
     /// others, but they show which files make up the newest one.
     pub(crate) fn groups(&self, files: &Kept) -> Groups {
+        let parts = files.iter().filter(|(_, sealed)| sealed.is_part).map(|(path, _)| path.clone());
+        let parts = parts.chain(self.record.parts());
         let files = files.iter().chain(&self.record.files).map(|(path, sealed)| (path.as_str(), sealed.stamp));
-        Groups::to_keep(files.chain(self.record.kept_files()))
+        Groups::to_keep(files.chain(self.record.kept_files())).with_rewritten(parts)
     }
 
     /// The newest checkpoint of `files` that is to replace the kept one. The training may be writing a newer one.
@@ -245,6 +253,7 @@ impl Sealer {
         for (path, partner) in partners(disk, at, &self.record, groups, (&files, &restored))? {
             (self.say)(&note(&path, partner));
             if partner == Partner::Ahead {
+                self.drop_kept(disk, &path);
                 self.move_aside(disk, failed, &path)?;
             }
             if let Some(kept) = self.record.kept.get(&path).filter(|_| partner == Partner::Back) {

@@ -22,10 +22,12 @@ mod names;
 mod pointers;
 mod record;
 mod reserve;
+mod resting;
 mod restored;
 mod resume;
 mod rollback;
 mod room;
+mod saves;
 mod sealer;
 mod shape;
 #[cfg(test)]

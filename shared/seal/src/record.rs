@@ -72,6 +72,9 @@ pub(crate) struct Sealed {
     /// The parts that were the same in two complete versions, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) constant: Vec<Part>,
+    /// Whether saves rewrite it together with others whose names differ in a number only.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_part: bool,
 }
 
 /// Start and end of a part of a file, in bytes.
@@ -98,6 +101,12 @@ impl Record {
     /// The kept files with their stamps.
     pub(crate) fn kept_files(&self) -> impl Iterator<Item = (&str, Stamp)> {
         self.kept.iter().map(|(path, kept)| (path.as_str(), kept.stamp))
+    }
+
+    /// The files that saves rewrite although their names have a number.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = String> {
+        let all = self.files.iter().chain(&self.kept);
+        all.filter(|(_, sealed)| sealed.is_part).map(|(path, _)| path.clone())
     }
 
     /// The seal in `folder`. One that cannot be parsed seals nothing: every file is then judged by itself.

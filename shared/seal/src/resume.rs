@@ -37,7 +37,8 @@ impl Sealer {
         let seal = Record::read(disk, &own, say)?;
         let mut files = walk_all(disk, &checkpoints)?;
         let kept = seal.iter().flat_map(Record::kept_files);
-        let groups = Groups::of(expected(&files).chain(kept));
+        let parts = seal.iter().flat_map(Record::parts);
+        let groups = Groups::of(expected(&files).chain(kept)).with_rewritten(parts);
         let unfinished = unfinished(&files, &groups);
         files.retain(|path, _| !has_unfinished_part(path));
         let judge =
@@ -87,7 +88,7 @@ impl Sealer {
             has_reserve: false,
             unread,
             took_back: false,
-            inodes: BTreeMap::new(),
+            seen: BTreeMap::new(),
         };
         if is_sealed {
             sealer.keep_found(disk, &groups, found.newest.as_deref())?;
@@ -117,8 +118,8 @@ type Written = (Option<i64>, String);
 
 impl Workspace<'_> {
     /// Quarantines incomplete checkpoints, and puts kept ones in the places of those that are incomplete or gone.
-    /// Returns the newest checkpoint after that, and the texts that count what is lost: their kept versions are of no
-    /// use.
+    /// Returns the newest checkpoint after that, and the files that were quarantined because no version of them belongs
+    /// to what is left: their kept versions are of no use.
     fn put_right(&self, judged: &Judgement, is_sealed: bool) -> io::Result<(Option<String>, Vec<String>)> {
         let (newest, of_text, counters) = self.put_torn_aside(judged)?;
         let last = newest.as_ref().map(|(modified, name)| (name.as_str(), modified.unwrap_or(i64::MIN)));
@@ -138,8 +139,8 @@ impl Workspace<'_> {
         Ok((newest.or(of_text.map(|(_, name)| name)), counters))
     }
 
-    /// Returns the newest checkpoint after that, the newest of text, and the texts that were quarantined because they
-    /// count what is lost.
+    /// Returns the newest checkpoint after that, the newest of text, and the files that were quarantined because they
+    /// count what is lost or belong to it.
     fn put_torn_aside(&self, judged: &Judgement) -> io::Result<(Option<Written>, Option<Written>, Vec<String>)> {
         let modified = |name: &String| {
             let members = self.files.iter().filter(|(path, _)| self.groups.name(path) == name);
@@ -147,7 +148,7 @@ impl Workspace<'_> {
         };
         let at = |name: &String| (modified(name), name.clone());
         let (mut newest, mut of_text) = (judged.newest.as_ref().map(at), judged.of_text.as_ref().map(at));
-        let (mut all_back, mut lost) = (Kept::new(), BTreeSet::new());
+        let (mut all_back, mut groups_back, mut lost) = (Kept::new(), Vec::new(), BTreeSet::new());
         for group in judged.torn.iter().filter_map(|name| self.groups.named(name)) {
             let is_state = |path: &&String| {
                 let bytes = self.files.get(*path).map_or(0, |stamp| stamp.bytes);
@@ -170,22 +171,28 @@ impl Workspace<'_> {
                 let name = &group.name;
                 (self.say)(&is_back(name));
                 let has_content = back.iter().any(|(_, has_content)| *has_content);
-                let slot = if has_content { &mut newest } else { &mut of_text };
-                *slot = slot.take().max(Some((Some(modified), name.clone())));
+                groups_back.push((has_content, (Some(modified), name.clone())));
             }
         }
-        self.put_partners_back(&all_back)?;
+        let ahead = self.put_partners_back(&all_back)?;
+        newest = newest.filter(|(_, name)| !ahead.contains(name));
+        for (has_content, back) in groups_back {
+            let slot = if has_content { &mut newest } else { &mut of_text };
+            *slot = slot.take().max(Some(back));
+        }
         lost.retain(|path| !all_back.contains_key(path));
-        let counters = counters_beside(self.disk, self.checkpoints, self.seal, self.groups, (self.files, &lost));
+        let mut counters = counters_beside(self.disk, self.checkpoints, self.seal, self.groups, (self.files, &lost));
         for path in &counters {
             (self.say)(&note(path, Partner::Ahead));
             put_aside(self.disk, self.checkpoints, &self.aside, path)?;
         }
+        counters.extend(ahead);
         Ok((newest, of_text, counters))
     }
 
-    /// Puts back the files that belong to those that went `back`.
-    fn put_partners_back(&self, back: &Kept) -> io::Result<()> {
+    /// Puts back the files that belong to those that went `back`. Returns those that were quarantined instead.
+    fn put_partners_back(&self, back: &Kept) -> io::Result<Vec<String>> {
+        let mut ahead = Vec::new();
         let Self { disk, checkpoints, own, seal, groups, files, .. } = *self;
         for (path, partner) in partners(disk, [checkpoints, own], seal, groups, (files, back))? {
             (self.say)(&note(&path, partner));
@@ -193,8 +200,9 @@ impl Workspace<'_> {
             if is_aside && partner == Partner::Back {
                 put_in_place(disk, &kept_path(own, &path), &checkpoints.join(&path))?;
             }
+            ahead.extend(Some(path).filter(|_| partner == Partner::Ahead));
         }
-        Ok(())
+        Ok(ahead)
     }
 }
 

@@ -4,34 +4,25 @@
 //! stopped, it seals everything. The next attempt compares what it finds with the seal and quarantines incomplete
 //! checkpoints, so that the training finds the checkpoint before.
 
-use std::cell::{LazyCell, OnceCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use spotsweep_protocol::claim::Seal;
 
 use crate::Say;
 use crate::at_end::AtEnd;
-use crate::content::{has_content, hash, is_small_text, is_whole, looks_torn};
+use crate::content::{hash, is_small_text, is_whole, looks_torn};
 use crate::disk::{Disk, Stamp, is_about_all, is_full};
 use crate::files::walk;
-use crate::groups::Groups;
 use crate::kept::{constant_parts, is_mixed};
-use crate::logs::{Change, is_log, may_be_log};
+use crate::logs::{Change, is_log};
 use crate::names::{has_lost_all, is_log_name, is_numbered, is_pointer_name};
 use crate::record::{Part, Record, Sealed};
 
 /// While the command runs, a file that is unchanged for this time counts as complete.
 pub const QUIET: Duration = Duration::from_secs(5);
-
-/// A file that was modified within this time may change again and have the same stamp: times are no finer than the
-/// kernel's tick (a hundredth of a second at most: <https://man7.org/linux/man-pages/man7/time.7.html>).
-const TICK: Duration = Duration::from_millis(20);
-
-/// A file that never rests is sealed after this time without a seal if its format shows that it is complete.
-const LONG: Duration = Duration::from_secs(20);
 
 /// A file when the command has ended.
 enum AtItsEnd {
@@ -61,8 +52,8 @@ pub struct Sealer {
     pub(crate) took_back: bool,
     /// Files for which the log already has a line that they cannot be read.
     pub(crate) unread: BTreeSet<String>,
-    /// The inodes that this attempt's files had at the last look.
-    pub(crate) inodes: BTreeMap<String, u64>,
+    /// The files of this attempt at the last look.
+    pub(crate) seen: BTreeMap<String, Stamp>,
 }
 
 impl Sealer {
@@ -94,122 +85,14 @@ impl Sealer {
         self.record.summary()
     }
 
-    /// Seals the files that are closed, not incomplete by their format, and unchanged for `quiet` at `now_ns`, in
-    /// nanoseconds since 1970. Returns whether the seal has changed. A file that is rewritten again and again may never
-    /// rest for `quiet`. Its first version is sealed if its format shows that it is complete, and another one if the
-    /// last seal of it is old. `open` finds the files that are open for writing. No file of a checkpoint is sealed while
-    /// another one is open: the command may be writing it again after a save that it has abandoned.
-    ///
-    /// # Errors
-    /// If the workspace cannot be read or written.
-    pub fn seal_resting(
-        &mut self,
-        disk: &dyn Disk,
-        quiet: Duration,
-        now_ns: i64,
-        open: &dyn Fn() -> BTreeSet<PathBuf>,
-    ) -> io::Result<bool> {
-        self.reserve(disk);
-        // Most rounds find nothing new and need not look at the processes.
-        let at_rest = LazyCell::new(|| AtEnd::new(open(), now_ns, false));
-        let (mut changed, mut has_replaced) = (BTreeMap::new(), false);
-        let found = walk(disk, &self.checkpoints)?;
-        let saving = OnceCell::new();
-        for (path, &stamp) in &found {
-            has_replaced |= self.note_replaced(path, stamp);
-            let is_closed = || {
-                let saving = saving.get_or_init(|| self.saving(disk, &found, &at_rest));
-                !at_rest.was_writing(disk, &self.checkpoints.join(path), stamp) && !saving.contains(path)
-            };
-            let before = self.record.files.get(path);
-            let is_resting = rests(stamp, quiet.max(TICK), now_ns);
-            let may_be_sealed = || {
-                let is_early = || {
-                    is_due(before, now_ns)
-                        && rests(stamp, TICK, now_ns)
-                        && self.is_complete(disk, path)
-                        && !self.counts_another(disk, &found, path)
-                };
-                is_closed() && !self.is_emptied(path, stamp.bytes) && (is_resting || is_early())
-            };
-            match before.filter(|sealed| sealed.stamp == stamp) {
-                // The command has gone on from it. If there are several with numbers, it may have gone on from another.
-                Some(known) if known.doubtful && !is_numbered(path) => {
-                    changed.insert(path.clone(), Sealed { doubtful: false, ..known.clone() });
-                }
-                None if may_be_sealed() => {
-                    let sealed = self.seal_whole(disk, path, stamp, !is_resting);
-                    changed.extend(self.or_leave_out(path, sealed)?.map(|sealed| (path.clone(), sealed)));
-                }
-                Some(_) | None => {}
-            }
-        }
-        let is_gone = |path: &String| !found.contains_key(path);
-        if changed.is_empty() && !has_replaced && !self.record.files.keys().any(is_gone) {
-            return Ok(false);
-        }
-        // The earlier state of a file stays in the manifest until its new state is known.
-        let mut files = self.record.files.clone();
-        files.retain(|path, _| !is_gone(path));
-        files.extend(changed);
-        let groups = self.groups(&files);
-        self.keep(disk, &files, &groups, now_ns);
-        let mut record = Record { files, ..self.record.clone() };
-        if !record.failures.is_empty() && self.has_new_checkpoint(disk)? {
-            record.failures.clear();
-        }
-        if let Err(error) = record.write(disk, &self.own) {
-            if !is_full(&error) {
-                return Err(error);
-            }
-            self.make_room(disk);
-            record.write(disk, &self.own)?;
-        }
-        self.record = record;
-        Ok(true)
-    }
-
-    /// The files of the numbered checkpoints of which a file is open for writing. A log may be open all the time.
-    fn saving(&self, disk: &dyn Disk, files: &BTreeMap<String, Stamp>, now: &AtEnd) -> BTreeSet<String> {
-        let is_open = |(path, stamp): &(&String, &Stamp)| {
-            now.was_writing(disk, &self.checkpoints.join(path), **stamp) && !may_be_log(path, self.record.change(path))
-        };
-        let groups = Groups::of(files.iter().map(|(path, stamp)| (path.as_str(), *stamp)));
-        let of_open = files.iter().filter(is_open).filter_map(|(path, _)| groups.group(path));
-        of_open.flat_map(|group| group.members.iter().cloned()).collect()
-    }
-
-    /// Notes that this attempt has put another file in the place of a sealed one. Returns whether that is new. The
-    /// inodes of other attempts prove nothing: a copy has other inodes, and so has a version that is put back.
-    fn note_replaced(&mut self, path: &str, stamp: Stamp) -> bool {
-        let before = match self.inodes.get_mut(path) {
-            Some(before) => Some(std::mem::replace(before, stamp.inode)),
-            None => self.inodes.insert(path.to_owned(), stamp.inode),
-        };
-        if before.is_none_or(|before| before == stamp.inode) || is_log_name(path) {
-            return false;
-        }
-        let Some(sealed) = self.record.files.get_mut(path) else { return false };
-        sealed.change.replace(Change::Replaced) != Some(Change::Replaced)
-    }
-
-    /// Whether the format of a file that is rewritten under its name shows that it is complete. False if it cannot be
-    /// read.
-    fn is_complete(&self, disk: &dyn Disk, path: &str) -> bool {
-        !is_numbered(path) && is_whole(disk, &self.checkpoints.join(path)).unwrap_or(false)
-    }
-
-    /// Whether a text may count what is saved next to it. It is then not sealed before that.
-    fn counts_another(&self, disk: &dyn Disk, files: &BTreeMap<String, Stamp>, path: &str) -> bool {
-        let folder = Path::new(path).parent();
-        let mut beside = files.iter().filter(|(other, _)| *other != path && Path::new(other).parent() == folder);
-        let is_text = |path: &str, stamp: &Stamp| is_small_text(disk, &self.checkpoints.join(path), stamp.bytes);
-        files.get(path).is_some_and(|stamp| is_text(path, stamp))
-            && beside.any(|(other, stamp)| has_content(disk, &self.checkpoints.join(other), other, stamp.bytes))
-    }
-
     /// `None` also for a file that is incomplete by its format, unless it is known that it `is_whole`.
-    fn seal_whole(&self, disk: &dyn Disk, path: &str, stamp: Stamp, is_whole: bool) -> io::Result<Option<Sealed>> {
+    pub(crate) fn seal_whole(
+        &self,
+        disk: &dyn Disk,
+        path: &str,
+        stamp: Stamp,
+        is_whole: bool,
+    ) -> io::Result<Option<Sealed>> {
         if !is_whole && looks_torn(disk, &self.checkpoints.join(path), stamp.bytes)? {
             return Ok(None);
         }
@@ -228,7 +111,7 @@ impl Sealer {
 
     /// Leaves out a file that cannot be read now, but not all others: a training can make any of its files unreadable.
     /// It is logged once for each file.
-    fn or_leave_out<T>(&mut self, path: &str, sealed: io::Result<Option<T>>) -> io::Result<Option<T>> {
+    pub(crate) fn or_leave_out<T>(&mut self, path: &str, sealed: io::Result<Option<T>>) -> io::Result<Option<T>> {
         sealed.or_else(|error| {
             if is_about_all(&error) {
                 return Err(error);
@@ -254,7 +137,9 @@ impl Sealer {
             let sha256 = hash(disk, &file, stamp.bytes)?;
             let change = if is_log_name(path) { self.change(disk, path, stamp)? } else { self.mixing(path, stamp) };
             let constant = if change == Some(Change::Rewritten) { self.constant(path) } else { Vec::new() };
-            Ok((disk.stamp(&file)? == stamp).then_some(Sealed { stamp, sha256, doubtful: false, change, constant }))
+            let is_part = self.record.files.get(path).is_some_and(|before| before.is_part);
+            let sealed = Sealed { stamp, sha256, doubtful: false, change, constant, is_part };
+            Ok((disk.stamp(&file)? == stamp).then_some(sealed))
         };
         read().or_else(|error: io::Error| match error.kind() {
             io::ErrorKind::NotFound => Ok(None),
@@ -299,12 +184,14 @@ impl Sealer {
     /// # Errors
     /// If the workspace cannot be read or written.
     pub fn finish(&mut self, disk: &dyn Disk, at_end: &AtEnd, is_time: &dyn Fn() -> bool) -> io::Result<()> {
-        let mut found: Vec<_> = walk(disk, &self.checkpoints)?.into_iter().collect();
-        found.sort_by_key(|(_, stamp)| std::cmp::Reverse(stamp.modified_ns));
+        let found = walk(disk, &self.checkpoints)?;
+        let before = std::mem::replace(&mut self.seen, found.clone());
+        let mut newest_first: Vec<_> = found.clone().into_iter().collect();
+        newest_first.sort_by_key(|(_, stamp)| std::cmp::Reverse(stamp.modified_ns));
         let mut files = BTreeMap::new();
         let mut last = true;
-        for (path, stamp) in found {
-            self.note_replaced(&path, stamp);
+        for (path, stamp) in newest_first {
+            self.note_replaced(&path, stamp, before.get(&path));
             let judged = self.at_end(disk, &path, stamp, at_end).map(Some);
             let Some(state) = self.or_leave_out(&path, judged)? else {
                 last = false;
@@ -327,6 +214,10 @@ impl Sealer {
             };
             last &= sealed.is_some();
             files.extend(sealed.map(|sealed| (path, Sealed { doubtful, ..sealed })));
+        }
+        for path in self.cut_at_end(at_end, &found, &files) {
+            (self.say)(&format!("checkpoint file {path} is of a save that was cut, and is not sealed"));
+            files.remove(&path);
         }
         if !last {
             (self.say)("some checkpoints could not be sealed in time: the next attempt judges them by themselves");
@@ -359,7 +250,8 @@ impl Sealer {
     /// complete. Its writer was lost, and the command may have started from an older one. If the command has failed on
     /// a checkpoint, this one may lack files, whatever their formats show.
     fn is_left_over(&self, disk: &dyn Disk, path: &str, stamp: Stamp) -> io::Result<bool> {
-        let is_old = is_numbered(path) && self.first.get(path) == Some(&stamp);
+        let is_part = self.record.files.get(path).is_some_and(|sealed| sealed.is_part);
+        let is_old = is_numbered(path) && !is_part && self.first.get(path) == Some(&stamp);
         Ok(is_old && (!self.record.failures.is_empty() || !is_whole(disk, &self.checkpoints.join(path))?))
     }
 
@@ -387,14 +279,4 @@ impl Sealer {
         self.record.last = false;
         self.record.write(disk, &self.own)
     }
-}
-
-/// Whether a file may be sealed before it rests: it was never sealed, or its sealed version is old.
-fn is_due(before: Option<&Sealed>, now_ns: i64) -> bool {
-    before.is_none_or(|before| rests(before.stamp, LONG, now_ns))
-}
-
-fn rests(stamp: Stamp, quiet: Duration, now_ns: i64) -> bool {
-    let age = i128::from(now_ns) - i128::from(stamp.modified_ns);
-    u128::try_from(age).is_ok_and(|age| age >= quiet.as_nanos())
 }

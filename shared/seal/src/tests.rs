@@ -7,6 +7,7 @@ mod kept;
 mod left_over;
 mod logs;
 mod parts;
+mod rewritten;
 mod rollback;
 mod together;
 mod unjudged;
@@ -14,7 +15,7 @@ mod unjudged;
 use std::collections::BTreeSet;
 use std::fs::{self, FileTimes, OpenOptions};
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use spotsweep_protocol::claim::{Found, Seal};
@@ -365,8 +366,7 @@ fn the_next_attempt_may_change_what_was_sealed_for_good() {
     // The attempt resumes, trains on, and loses its instance before its first seal.
     bench.resume();
     bench.replace("last.bin", b"epoch 2, whole");
-    let (_, found) = bench.resume();
-    assert_eq!(found, Found { newest: Some("last.bin".into()), ..Found::default() });
+    assert_eq!(bench.resume().1, Found { newest: Some("last.bin".into()), ..Found::default() });
 }
 
 #[test]

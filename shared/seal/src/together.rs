@@ -15,6 +15,8 @@ use crate::kept::{Kept, is_intact, kept_path};
 use crate::logs::may_be_log;
 use crate::names::{is_pointer_name, stem};
 use crate::record::{InPlace, Record, Sealed};
+use crate::saves::{Saves, is_unchanged};
+use crate::shape::shape;
 
 /// What happens to a file that lies next to one that went back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +25,7 @@ pub(crate) enum Partner {
     Back,
     /// It may be of another step, and no version of it is known to be of the same step.
     Unsure,
-    /// It is a text that names a newer step and has no older version: it is quarantined.
+    /// It is of a newer step, and no version of it is of the same step: it is quarantined. A text has to name that step.
     Ahead,
 }
 
@@ -59,20 +61,25 @@ pub(crate) fn partners(
     (files, back): (&BTreeMap<String, Stamp>, &Kept),
 ) -> io::Result<Vec<(String, Partner)>> {
     let mut found = Vec::new();
-    let back: Vec<_> = back.iter().filter(|(path, _)| !groups.is_numbered(path)).collect();
+    let saved = SavedWith { record, groups, sealed: Saves::of(&record.files), kept: Saves::of(&record.kept) };
+    let back: Vec<_> = back.iter().collect();
     // Texts come last, because one may belong to a file that stays.
     let is_short = |path: &&String| is_small_text(disk, &checkpoints.join(path), files[*path].bytes);
     let (texts, others): (Vec<_>, Vec<_>) = files.keys().partition(is_short);
     for path in others.into_iter().chain(texts) {
         let folder = Path::new(path).parent();
-        let beside = || back.iter().filter(|(other, _)| *other != path && Path::new(other).parent() == folder);
+        let is_beside = |other: &String| {
+            let is_neighbour = Path::new(other).parent() == folder && !groups.is_numbered(other);
+            (is_neighbour && is_rewritten(record, groups, path)) || saved.is_one(path, other)
+        };
+        let beside = || back.iter().filter(|(other, _)| *other != path && is_beside(other));
         let file = checkpoints.join(path);
-        if beside().next().is_none() || !is_rewritten(record, groups, path) || is_database(disk, &file) {
+        if beside().next().is_none() || is_database(disk, &file) {
             continue;
         }
         let Ok(stamp) = disk.stamp(&file) else { continue };
         let is_text = is_small_text(disk, &file, stamp.bytes);
-        let are_of_one_seal = |sealed| beside().all(|other| record.are_of_one_seal((path, sealed), *other));
+        let are_of_one_seal = |sealed| beside().all(|other| saved.are_of_one((path, sealed), *other));
         let is_back = back.iter().find(|(other, _)| *other == path).map(|(_, sealed)| *sealed);
         let is_ahead = |modified_ns: i64| beside().any(|(_, sealed)| is_later(modified_ns, sealed.stamp.modified_ns));
         let is_other = |other: &str| other != path && Path::new(other).parent() == folder;
@@ -81,6 +88,8 @@ pub(crate) fn partners(
             let goes = found.iter().any(|(path, partner)| path == other && *partner != Partner::Unsure);
             is_other(other) && !is_back && !goes
         };
+        let is_ahead_of = |other: &String| saved.is_ahead(path, &stamp, other);
+        let unmatched = if beside().any(|(other, _)| is_ahead_of(other)) { Partner::Ahead } else { Partner::Unsure };
         let partner = match is_back.or_else(|| record.kept.get(path)) {
             _ if is_text && (is_back.is_some() || counts_one(disk, checkpoints, files, path, &stays)) => None,
             Some(kept) if is_text && (are_of_one_seal(kept) || !is_ahead(kept.stamp.modified_ns)) => {
@@ -89,22 +98,68 @@ pub(crate) fn partners(
                 is_newer.then_some(to)
             }
             _ if is_text => is_ahead(stamp.modified_ns).then_some(Partner::Ahead),
+            _ if beside().all(|other| saved.is_as_sealed(path, &stamp, *other)) => None,
             Some(kept) if hash(disk, &file, stamp.bytes)? == kept.sha256 => {
-                (!are_of_one_seal(kept)).then_some(Partner::Unsure)
+                (!are_of_one_seal(kept)).then_some(unmatched)
             }
             Some(kept) if are_of_one_seal(kept) => {
                 let is_intact = is_intact(disk, &kept_path(own, path), kept)?;
-                Some(if is_intact { Partner::Back } else { Partner::Unsure })
+                Some(if is_intact { Partner::Back } else { unmatched })
             }
-            Some(_) => Some(Partner::Unsure),
+            Some(_) => Some(unmatched),
             None => {
                 let is_newer = beside().any(|(_, sealed)| stamp.modified_ns > sealed.stamp.modified_ns);
-                is_newer.then_some(Partner::Unsure)
+                is_newer.then_some(unmatched)
             }
         };
         found.extend(partner.map(|partner| (path.clone(), partner)));
     }
     Ok(found)
+}
+
+/// Which files saves have rewritten together, as far as their versions show.
+struct SavedWith<'a> {
+    record: &'a Record,
+    groups: &'a Groups,
+    sealed: Saves,
+    kept: Saves,
+}
+
+impl SavedWith<'_> {
+    /// Whether saves rewrite both files. A file with a number is one of several checkpoints, unless the other one
+    /// differs from it in its number only.
+    fn is_one(&self, path: &str, other: &str) -> bool {
+        let is_alike =
+            || shape(path) == shape(other) || ![path, other].into_iter().any(|path| self.groups.is_numbered(path));
+        (self.sealed.is_one(path, other) || self.kept.is_one(path, other)) && is_alike()
+    }
+
+    /// Whether two versions are of one save, or lay in their places at one seal.
+    fn are_of_one(&self, one: (&String, &Sealed), other: (&String, &Sealed)) -> bool {
+        let is_kept = |(path, sealed): (&String, &Sealed)| {
+            self.record.kept.get(path).is_some_and(|kept| kept.sha256 == sealed.sha256)
+        };
+        let is_saved = || is_kept(one) && is_kept(other) && self.kept.is_one(one.0, other.0);
+        self.record.are_of_one_seal(one, other) || is_saved()
+    }
+
+    /// Whether the file at `path`, which has this `stamp`, and the `other` one, which went back, are both as one save
+    /// had written them before the last seal.
+    fn is_as_sealed(&self, path: &str, stamp: &Stamp, other: (&String, &Sealed)) -> bool {
+        let sealed = |path: &str| self.record.files.get(path);
+        sealed(path).is_some_and(|sealed| is_unchanged(stamp, &sealed.stamp))
+            && sealed(other.0).is_some_and(|sealed| sealed.sha256 == other.1.sha256)
+            && self.is_one(path, other.0)
+    }
+
+    /// Whether the file at `path`, which has this `stamp`, is of a later save than the `other` one, which went back.
+    fn is_ahead(&self, path: &str, stamp: &Stamp, other: &str) -> bool {
+        let versions = [(&self.sealed, &self.record.files), (&self.kept, &self.record.kept)];
+        let is_rewritten = |(saves, versions): (&Saves, &Kept)| {
+            saves.is_one(path, other) && !is_unchanged(stamp, &versions[path].stamp)
+        };
+        self.is_one(path, other) && (shape(path) == shape(other) || versions.into_iter().any(is_rewritten))
+    }
 }
 
 /// Whether a text was written with a file that `stays`, and has a name that begins with that file's, such as

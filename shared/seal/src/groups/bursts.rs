@@ -14,11 +14,11 @@ const NS_PER_BYTE: i64 = 125;
 
 /// One file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Written<'a> {
+pub(crate) struct Written<'a> {
     /// When it was written, in nanoseconds since 1970.
-    pub(super) at: i64,
-    pub(super) bytes: u64,
-    pub(super) path: &'a str,
+    pub(crate) at: i64,
+    pub(crate) bytes: u64,
+    pub(crate) path: &'a str,
 }
 
 /// The part of a path that distinguishes checkpoints whose files have names of one shape.
@@ -97,9 +97,9 @@ fn joins(other: &Values, values: &Values) -> bool {
 }
 
 /// Whether a file may have been written right after the one before.
-pub(super) fn is_next(before: &Written, file: &Written) -> bool {
+pub(crate) fn is_next(before: &Written, file: &Written) -> bool {
     let bytes = i64::try_from(file.bytes).unwrap_or(i64::MAX);
-    file.at - before.at <= MOST_PAUSE_NS.saturating_add(bytes.saturating_mul(NS_PER_BYTE))
+    file.at.saturating_sub(before.at) <= MOST_PAUSE_NS.saturating_add(bytes.saturating_mul(NS_PER_BYTE))
 }
 
 /// Each way in which the file at `path` may belong to one of several checkpoints, and its value.

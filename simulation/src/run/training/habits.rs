@@ -32,6 +32,8 @@ pub enum Layout {
     TwoNumbers,
     /// Several files side by side, with the numbers of the checkpoint and of the part in their names.
     Shards,
+    /// Several files side by side with the number of the part in their names, which each checkpoint rewrites.
+    Ranks,
     /// Numbered files, and a text file that names the newest.
     Pointer,
     /// Numbered files, and a symbolic link to the newest.
@@ -109,7 +111,7 @@ pub struct Habits {
 impl Layout {
     /// Whether a checkpoint has several files.
     pub(super) fn has_parts(self) -> bool {
-        matches!(self, Self::Folder | Self::Marked | Self::TwoNumbers | Self::Shards)
+        matches!(self, Self::Folder | Self::Marked | Self::TwoNumbers | Self::Shards | Self::Ranks)
     }
 }
 
@@ -129,10 +131,10 @@ impl Habits {
 
     /// Random habits. `choose` returns a number less than its argument.
     pub(in crate::run) fn mixed(mut choose: impl FnMut(usize) -> usize) -> Self {
-        use Layout::{Folder, Link, Marked, Numbered, Pointer, Shards, Single, TwoNumbers};
+        use Layout::{Folder, Link, Marked, Numbered, Pointer, Ranks, Shards, Single, TwoNumbers};
         use OnSignal::{ExitsZero, Finishes, Ignores, NotHandled, Saves};
         let on_signal = [Saves, ExitsZero, Ignores, Finishes, NotHandled, NotHandled][choose(6)];
-        let layout = [Numbered, Single, Folder, Marked, TwoNumbers, Shards, Pointer, Link][choose(8)];
+        let layout = [Numbered, Single, Folder, Marked, TwoNumbers, Shards, Ranks, Pointer, Link][choose(9)];
         let format = [Format::Checked, Format::Ending, Format::Raw, Format::Text][choose(4)];
         let replacing = match (choose(3), layout, format) {
             (0, _, _) => Replacing::Renames,
@@ -142,8 +144,8 @@ impl Habits {
         };
         let keeps = [Some(1), Some(2), Some(2), None][choose(4)];
         let save = [0, 4, 15, 150][choose(4)];
-        // Only the file times show which of their numbers are those of checkpoints, and only if saves are fast.
-        let save = if matches!(layout, TwoNumbers | Shards) { save.min(4) } else { save };
+        // Only the file times show which files one save has written, and only if saves are fast.
+        let save = if matches!(layout, TwoNumbers | Shards | Ranks) { save.min(4) } else { save };
         Self {
             on_signal,
             layout,

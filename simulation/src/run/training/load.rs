@@ -47,6 +47,14 @@ pub(in crate::run) fn start(habits: &Habits, trial: u32, view: &View) -> Start {
         Layout::Folder | Layout::TwoNumbers | Layout::Shards => {
             newest().map_or(Start::Fresh, |step| from(folder(habits, trial, view, step)))
         }
+        Layout::Ranks => {
+            let parts = || (0..PARTS).map(|number| (part(habits, 0, number), number));
+            let found = parts().find(|(path, _)| view.files.contains_key(path));
+            let loaded = |(path, number): (String, u32)| {
+                folder(habits, trial, view, load(habits, trial, view, &path, number)?.step)
+            };
+            found.map_or(Start::Fresh, |found| from(loaded(found)))
+        }
         Layout::Marked => {
             let marked = |path: &&String| path.ends_with(MARK);
             let newest = view.files.keys().filter(marked).filter_map(|path| step_of(path)).max();
@@ -60,9 +68,13 @@ pub(in crate::run) fn named_step(habits: &Habits, view: &View) -> Option<u32> {
     match habits.layout {
         Layout::Pointer => view.files.get(LATEST).and_then(|text| step_of(std::str::from_utf8(&text.bytes).ok()?)),
         Layout::Link => view.links.get(LINK).and_then(|target| step_of(target)),
-        Layout::Numbered | Layout::Single | Layout::Folder | Layout::Marked | Layout::TwoNumbers | Layout::Shards => {
-            None
-        }
+        Layout::Numbered
+        | Layout::Single
+        | Layout::Folder
+        | Layout::Marked
+        | Layout::TwoNumbers
+        | Layout::Shards
+        | Layout::Ranks => None,
     }
 }
 
@@ -136,6 +148,7 @@ pub(super) fn part(habits: &Habits, step: u32, number: u32) -> String {
     match habits.layout {
         Layout::TwoNumbers => format!("{CHECKPOINTS}{stem}-run-1/{name}"),
         Layout::Shards => format!("{CHECKPOINTS}{stem}-{name}"),
+        Layout::Ranks => format!("{CHECKPOINTS}{name}"),
         Layout::Numbered | Layout::Single | Layout::Folder | Layout::Marked | Layout::Pointer | Layout::Link => {
             format!("{CHECKPOINTS}{stem}/{name}")
         }

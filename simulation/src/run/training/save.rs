@@ -31,7 +31,7 @@ pub(super) fn writes(habits: &Habits, trial: u32, step: u32, files: &FileSystem)
     match habits.layout {
         Layout::Single => file(single(habits.format), 0),
         Layout::Numbered | Layout::Pointer | Layout::Link => file(load::file(step, habits.format), 0),
-        Layout::Folder | Layout::Marked | Layout::TwoNumbers | Layout::Shards => {
+        Layout::Folder | Layout::Marked | Layout::TwoNumbers | Layout::Shards | Layout::Ranks => {
             (0..PARTS).for_each(|number| file(part(habits, step, number), number));
         }
     }
@@ -39,7 +39,7 @@ pub(super) fn writes(habits: &Habits, trial: u32, step: u32, files: &FileSystem)
         Layout::Marked => writes.extend([Write::Open(mark(step), Opened::Truncated), Write::Close]),
         Layout::Pointer => put(Replacing::Truncates, LATEST, load::file(step, habits.format).as_bytes(), &mut writes),
         Layout::Link => writes.push(Write::Link(LINK.to_owned(), load::file(step, habits.format))),
-        Layout::Numbered | Layout::Single | Layout::Folder | Layout::TwoNumbers | Layout::Shards => {}
+        Layout::Numbered | Layout::Single | Layout::Folder | Layout::TwoNumbers | Layout::Shards | Layout::Ranks => {}
     }
     writes.extend(removals(habits, step, files));
     writes

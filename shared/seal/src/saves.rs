@@ -1,0 +1,170 @@
+//! Finds the files that a save rewrites under their names, such as `model-rank-0.pt` and `model-rank-1.pt`.
+//!
+//! The names of such files do not say which version is newer. Versions are of one save if they were written right after
+//! each other. If a later save has rewritten only some of them, it was cut.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::at_end::AtEnd;
+use crate::content::is_small_text;
+use crate::disk::{Disk, Stamp};
+use crate::groups::{Written, is_next};
+use crate::kept::Kept;
+use crate::logs::is_log;
+use crate::names::{digit_runs, is_pointer_name};
+use crate::record::Sealed;
+use crate::sealer::Sealer;
+use crate::shape::shape;
+
+/// Files by the saves that have written them.
+#[derive(Debug, Default)]
+pub(crate) struct Saves {
+    /// The files of each save.
+    all: Vec<Vec<String>>,
+    /// The place of each file's save in `all`.
+    by_path: BTreeMap<String, usize>,
+}
+
+impl Saves {
+    /// Divides `versions`. Folders of one shape, such as those of ranks, count as one.
+    pub(crate) fn of(versions: &Kept) -> Self {
+        let mut families = BTreeMap::<String, Vec<Written>>::new();
+        let is_state = |(path, sealed): &(&String, &Sealed)| !is_pointer_name(path) && !is_log(path, sealed.change);
+        for (path, Sealed { stamp, .. }) in versions.iter().filter(is_state) {
+            let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+            families.entry(shape(folder)).or_default().push(written(path, *stamp));
+        }
+        let mut saves = Self::default();
+        for mut files in families.into_values() {
+            files.sort_unstable();
+            for save in files.chunk_by(is_next) {
+                saves.by_path.extend(save.iter().map(|file| (file.path.to_owned(), saves.all.len())));
+                saves.all.push(save.iter().map(|file| file.path.to_owned()).collect());
+            }
+        }
+        saves
+    }
+
+    /// The other files of the save of the one at `path`.
+    pub(crate) fn with<'a>(&'a self, path: &'a str) -> impl Iterator<Item = &'a str> {
+        let save = self.by_path.get(path).into_iter().flat_map(|place| &self.all[*place]);
+        save.map(String::as_str).filter(move |other| *other != path)
+    }
+
+    /// The parts of the same checkpoint: those whose names differ in a number only. Such a file that is rewritten
+    /// shows that the number is not that of a checkpoint.
+    pub(crate) fn parts<'a>(&'a self, path: &'a str) -> impl Iterator<Item = &'a str> {
+        self.with(path).filter(move |other| shape(other) == shape(path))
+    }
+
+    /// The files that may be parts of the first checkpoint of a training: all files whose names differ from theirs in a
+    /// number only were written at once, and they are counted from 0 or 1. A training that saves often may be meant, too.
+    pub(crate) fn first_parts(&self) -> BTreeSet<String> {
+        let mut kinds = BTreeMap::<String, (BTreeSet<usize>, Vec<&String>)>::new();
+        for (path, save) in &self.by_path {
+            let (saves, paths) = kinds.entry(shape(path)).or_default();
+            saves.insert(*save);
+            paths.push(path);
+        }
+        let are_parts = |(saves, paths): &(BTreeSet<usize>, Vec<&String>)| {
+            saves.len() == 1 && paths.len() > 1 && are_counted(paths)
+        };
+        kinds.into_values().filter(are_parts).flat_map(|(_, paths)| paths).cloned().collect()
+    }
+
+    /// Whether one save has written both files.
+    pub(crate) fn is_one(&self, one: &str, other: &str) -> bool {
+        self.by_path.get(one).zip(self.by_path.get(other)).is_some_and(|(one, other)| one == other)
+    }
+}
+
+/// Whether a number in these paths of one shape counts them, from 0 or 1.
+fn are_counted(paths: &[&String]) -> bool {
+    let numbers: Vec<Vec<usize>> = paths
+        .iter()
+        .map(|path| digit_runs(path).map(|run| path[run].parse().unwrap_or(usize::MAX)).collect())
+        .collect();
+    (0..numbers[0].len()).any(|place| {
+        let values: BTreeSet<usize> = numbers.iter().map(|numbers| numbers[place]).collect();
+        [0, 1].into_iter().any(|first| values.iter().copied().eq(first..first + paths.len()))
+    })
+}
+
+/// Whether a file is as it was when it had this stamp, in the same place or copied.
+pub(crate) fn is_unchanged(now: &Stamp, then: &Stamp) -> bool {
+    (now.bytes, now.modified_ns) == (then.bytes, then.modified_ns)
+}
+
+fn written(path: &str, stamp: Stamp) -> Written<'_> {
+    Written { at: stamp.modified_ns, bytes: stamp.bytes, path }
+}
+
+/// What a round of sealing has found.
+pub(crate) struct Round<'a> {
+    pub(crate) now_ns: i64,
+    pub(crate) found: &'a BTreeMap<String, Stamp>,
+    /// The same at the round before.
+    pub(crate) before: &'a BTreeMap<String, Stamp>,
+    /// Those that may be sealed and differ from their seal, and whether each is at rest.
+    pub(crate) ready: &'a BTreeMap<String, bool>,
+}
+
+impl Sealer {
+    /// Whether the save that has rewritten the file at `path` may still go on, because it has not yet rewritten all
+    /// files that were saved with it before. It is over if a later save has passed that one over, too. Otherwise it is
+    /// over if it has not begun the next file in time. That shows nothing of parts, because a training may hang.
+    pub(crate) fn is_within_save(&self, disk: &dyn Disk, path: &str, saves: &Saves, round: &Round<'_>) -> bool {
+        let Round { now_ns, found, before, ready } = *round;
+        let sealed = |path: &str| self.record.files.get(path).map(|sealed| sealed.stamp);
+        let stamp = found[path];
+        let is_later = |before: &Stamp| !is_next(&written(path, *before), &written(path, stamp));
+        let is_again = before.get(path).is_some_and(|before| sealed(path) != Some(*before) && is_later(before));
+        saves.with(path).any(|other| {
+            let Some((now, then)) = found.get(other).zip(sealed(other)) else { return false };
+            let next = Written { at: now_ns, bytes: then.bytes, path: other };
+            let is_text = || is_small_text(disk, &self.checkpoints.join(other), now.bytes);
+            let is_part = self.is_part(path) && shape(other) == shape(path);
+            let is_in_time = || is_part || is_next(&written(path, stamp), &next);
+            let is_over = (is_again && *now == then) || !is_in_time();
+            !ready.contains_key(other) && !is_over && !is_text()
+        })
+    }
+
+    /// Notes which of the files that are about to be sealed are parts of one checkpoint: one save has rewritten all of
+    /// them. A version that was put back has the content of the one before.
+    pub(crate) fn note_parts(&self, saves: &Saves, sealed: &mut Kept) {
+        let is_rewritten = |path: &str| {
+            let versions = sealed.get(path).zip(self.record.files.get(path));
+            versions.is_some_and(|(now, then)| now.sha256 != then.sha256)
+        };
+        let is_part = |path: &str| {
+            let mut parts = saves.parts(path).peekable();
+            parts.peek().is_some() && is_rewritten(path) && parts.all(is_rewritten)
+        };
+        let parts: BTreeSet<String> = sealed.keys().filter(|path| is_part(path)).cloned().collect();
+        for (_, sealed) in sealed.iter_mut().filter(|(path, _)| parts.contains(*path)) {
+            // The command has gone on from it, because there is no other version that it could have started from.
+            (sealed.is_part, sealed.doubtful) = (true, false);
+        }
+    }
+
+    /// Those of `found` that belong to a save that was cut at the end of the command: other parts were left out of
+    /// `files`, or were not rewritten yet.
+    pub(crate) fn cut_at_end(&self, at_end: &AtEnd, found: &BTreeMap<String, Stamp>, files: &Kept) -> BTreeSet<String> {
+        let saves = Saves::of(&self.record.files);
+        let stamps = |path: &str| found.get(path).copied().zip(self.record.files.get(path).map(|sealed| sealed.stamp));
+        let differs = |path: &str| stamps(path).is_some_and(|(now, then)| now != then);
+        let is_cut = |path: &&String| {
+            saves.parts(path).filter_map(|other| Some((other, stamps(other)?))).any(|(other, (now, then))| {
+                let is_between = || self.is_part(path) || at_end.was_between(found[*path], then);
+                if now == then { is_between() } else { !files.contains_key(other) }
+            })
+        };
+        files.keys().filter(|path| differs(path)).filter(is_cut).cloned().collect()
+    }
+
+    /// Whether a save was seen that has rewritten the file at `path` together with the other parts of a checkpoint.
+    fn is_part(&self, path: &str) -> bool {
+        self.record.files.get(path).is_some_and(|sealed| sealed.is_part)
+    }
+}
