@@ -5,6 +5,7 @@ mod yaml;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
+use spotsweep_protocol::wildcards::is_like;
 
 use crate::calls::Call;
 
@@ -140,13 +141,6 @@ fn covers(resource: &str, on: Option<&str>) -> bool {
         (Some(pattern), Some(on)) => is_like(pattern, on),
         (None, Some(_)) | (Some(_), None) => false,
     }
-}
-
-/// Matches IAM's `*`: any text, including slashes.
-fn is_like(pattern: &str, text: &str) -> bool {
-    let Some((before, after)) = pattern.split_once('*') else { return pattern == text };
-    let Some(rest) = text.strip_prefix(before) else { return false };
-    (0..=rest.len()).any(|from| rest.is_char_boundary(from) && is_like(after, &rest[from..]))
 }
 
 fn of_role(templates: &[&Value], role: &str) -> Result<BTreeMap<String, BTreeSet<String>>, String> {

@@ -21,4 +21,5 @@ pub mod silence;
 pub mod stall;
 pub mod stop;
 pub mod visible;
+pub mod wildcards;
 pub mod words;

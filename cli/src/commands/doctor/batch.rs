@@ -2,6 +2,7 @@
 
 use aws_sdk_batch::Client;
 use aws_sdk_batch::types::{CeState, CeStatus, ComputeEnvironmentDetail, CrType, JobQueueDetail, JqState, JqStatus};
+use spotsweep_protocol::wildcards::is_like;
 
 use super::control_plane::Variables;
 use super::finding::Finding;
@@ -120,7 +121,7 @@ fn environment_finding(environment: &ComputeEnvironmentDetail, wanted: &str, is_
     let resources = environment.compute_resources();
     let tag = resources.and_then(|resources| resources.tags()).and_then(|tags| tags.get(TAG)).map(String::as_str);
     // "*" requires any value. The local stack has no roles, and requires none.
-    let is_reached = tag.is_some_and(|tag| matches(wanted, tag)) || (is_local && wanted == "*");
+    let is_reached = tag.is_some_and(|tag| is_like(wanted, tag)) || (is_local && wanted == "*");
     if !is_reached {
         let tag = tag.map_or("no such tag".to_owned(), |tag| format!("{tag:?}"));
         let said = format!("its instances have {tag} as {TAG}, and volumes are attached to {wanted:?} only");
@@ -143,21 +144,6 @@ fn preference(environment: &ComputeEnvironmentDetail) -> String {
         Some(IN_ORDER_ON_SPOT) => format!("; where Spot capacity is alike it takes its types in the order {}", order()),
         Some(IN_ORDER_ON_DEMAND) => format!("; it takes its types in the order {}", order()),
         Some(_) | None => String::new(),
-    }
-}
-
-/// Whether a text matches a pattern with IAM's wildcards.
-fn matches(pattern: &str, text: &str) -> bool {
-    match pattern.split_once(['*', '?']) {
-        None => pattern == text,
-        Some((before, _)) => text.strip_prefix(before).is_some_and(|rest| {
-            let after = &pattern[before.len() + 1..];
-            let one = rest.char_indices().nth(1).map_or(rest.len(), |(at, _)| at);
-            match pattern.as_bytes()[before.len()] {
-                b'?' => !rest.is_empty() && matches(after, &rest[one..]),
-                _ => (0..=rest.len()).filter(|at| rest.is_char_boundary(*at)).any(|at| matches(after, &rest[at..])),
-            }
-        }),
     }
 }
 
@@ -207,20 +193,5 @@ mod tests {
         );
         assert!(shown("BEST_FIT_PROGRESSIVE_ORDERED").ends_with("in the order g6.xlarge, g5.xlarge"));
         assert_eq!(shown("SPOT_PRICE_CAPACITY_OPTIMIZED"), "");
-    }
-
-    #[test]
-    fn tags_match_as_iam_has_it() {
-        for (pattern, text, expected) in [
-            ("spotsweep-compute", "spotsweep-compute", true),
-            ("spotsweep-compute", "spotsweep-compute2", false),
-            ("spotsweep-*", "spotsweep-", true),
-            ("*-compute", "a-b-compute", true),
-            ("a?c*", "abcd", true),
-            ("a?c", "ac", false),
-            ("a?c", "aéc", true),
-        ] {
-            assert_eq!(matches(pattern, text), expected, "{pattern} {text}");
-        }
     }
 }
