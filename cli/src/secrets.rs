@@ -8,7 +8,8 @@ use aws_sdk_ssm::error::ProvideErrorMetadata as _;
 use aws_sdk_ssm::types::{ParameterMetadata, ParameterStringFilter, ParameterTier, ParameterType};
 use spotsweep_protocol::claim::{secret_name, secret_parameter};
 use spotsweep_protocol::failure::{Context, Failure};
-use spotsweep_sweep_file::Settings;
+#[cfg(feature = "local")]
+use spotsweep_sweep_file::{SecretSource, Settings};
 use tokio::time::sleep;
 
 /// The largest value of a standard parameter, which costs nothing
@@ -34,18 +35,22 @@ impl Secrets {
 
     /// Stores a value, and returns its version.
     pub(crate) async fn set(&self, name: &str, value: String) -> Result<i64, Failure> {
-        let request = self.ssm.put_parameter().name(secret_parameter(&self.bucket, name)).value(value);
-        let request = request.r#type(ParameterType::SecureString).tier(ParameterTier::Standard).overwrite(true);
-        let stored = request.send().await.context(|| format!("cannot store {name} (ssm:PutParameter)"))?;
+        let version = self.put(secret_parameter(&self.bucket, name), value).await?;
         // A sweep file that names a secret which is not listed yet would be refused.
         for _ in 0..LISTED_TRIES {
             let listed = self.all().await?;
-            if listed.iter().filter_map(ParameterMetadata::name).any(|found| secret_name(found) == name) {
-                return Ok(stored.version);
+            if listed.iter().any(|found| self.name(found) == Some(name)) {
+                return Ok(version);
             }
             sleep(LISTED_PAUSE).await;
         }
         Err(Failure::new(format!("{name} is stored, but Parameter Store does not list it yet: wait before you submit")))
+    }
+
+    async fn put(&self, path: String, value: String) -> Result<i64, Failure> {
+        let request = self.ssm.put_parameter().name(&path).value(value);
+        let request = request.r#type(ParameterType::SecureString).tier(ParameterTier::Standard).overwrite(true);
+        Ok(request.send().await.context(|| format!("cannot store {path} (ssm:PutParameter)"))?.version)
     }
 
     /// Lists the secrets.
@@ -62,6 +67,11 @@ impl Secrets {
         Ok(found)
     }
 
+    /// The name of a listed secret.
+    pub(crate) fn name<'a>(&self, found: &'a ParameterMetadata) -> Option<&'a str> {
+        secret_name(&self.bucket, found.name()?)
+    }
+
     /// Deletes a secret. Returns false if there is none of this name.
     pub(crate) async fn remove(&self, name: &str) -> Result<bool, Failure> {
         match self.ssm.delete_parameter().name(secret_parameter(&self.bucket, name)).send().await {
@@ -75,14 +85,27 @@ impl Secrets {
     /// variables.
     #[cfg(feature = "local")]
     pub(crate) async fn take_from_shell(&self, settings: &Settings) -> Result<(), Failure> {
-        for name in settings.secret_names() {
-            let of_secret = settings.secrets.iter().filter(|(_, secret)| *secret == name).map(|(of, _)| of.as_str());
-            let value = of_secret.chain([name]).find_map(|name| std::env::var(name).ok());
-            let value = value.filter(|value| !value.is_empty());
-            let unset =
-                || Failure::usage(format!("the file names the secret {name}: set the variable {name} in this shell"));
-            self.set(name, value.ok_or_else(unset)?).await?;
+        for text in settings.secret_sources() {
+            let source = SecretSource::of(text);
+            let name = source.anywhere().rsplit('/').next().unwrap_or_default();
+            let of_secret = settings.secrets.iter().filter(|(_, secret)| *secret == text).map(|(of, _)| of.as_str());
+            let variables: Vec<&str> = of_secret.chain([name]).collect();
+            let value = variables.iter().find_map(|name| std::env::var(name).ok()).filter(|value| !value.is_empty());
+            let unset = || {
+                Failure::usage(format!(
+                    "the file names the secret {text}: set the variable {} in this shell",
+                    variables[0]
+                ))
+            };
+            self.put(source.parameter(&self.bucket), value.ok_or_else(unset)?).await?;
         }
         Ok(())
     }
+}
+
+/// Returns the paths of the secrets that a file names, for a stack that ends with this command.
+#[cfg(feature = "local")]
+pub(crate) fn paths(settings: &Settings) -> Vec<String> {
+    let named = settings.secret_sources().into_iter().map(|text| SecretSource::of(text).anywhere());
+    named.filter(|name| name.starts_with('/')).map(str::to_owned).collect()
 }

@@ -22,6 +22,8 @@ const ARTIFACTS: &str = "spotsweep-local-artifacts";
 const TEMPLATE_KEY: &str = "control-plane.yaml";
 /// A bucket besides its own from which its sweeps may read data. Whoever has data there makes it.
 pub const DATA_BUCKET: &str = "spotsweep-local-data";
+/// The secrets besides its own that its sweeps may read: a pattern of their paths.
+pub const SECRETS: &str = "/team/*";
 /// Name of the CloudFormation stack.
 pub const STACK: &str = "spotsweep-local";
 
@@ -51,14 +53,21 @@ impl Package {
         tokio::task::spawn_blocking(make).await.context(|| "zipping the functions was cut off")?
     }
 
-    /// Uploads the zips and the template, creates the stack and the jobs' role, and checks what exists then. Returns the table's name.
+    /// Uploads the zips and the template, creates the stack and the jobs' role, and checks what exists then. Returns the
+    /// table's name. `secrets` are paths of secrets that sweeps may read, besides those that match [`SECRETS`].
     ///
     /// # Errors
     /// A request fails, or a resource is missing.
-    pub async fn deploy(&self, config: &SdkConfig, queue: &str, definition: &str) -> Result<String, Failure> {
+    pub async fn deploy(
+        &self,
+        config: &SdkConfig,
+        queue: &str,
+        definition: &str,
+        secrets: &[String],
+    ) -> Result<String, Failure> {
         self.upload(&spotsweep_aws::path_style_s3(config)).await?;
         let client = aws_sdk_cloudformation::Client::new(config);
-        self.create_stack(&client, queue, definition).await?;
+        self.create_stack(&client, queue, definition, secrets).await?;
         let outputs = outputs(&client, STACK).await?;
         job_role::create(&client, output(&outputs, "RunnerPolicy")?).await?;
         let table = output(&outputs, "Table")?;
@@ -88,7 +97,10 @@ impl Package {
         client: &aws_sdk_cloudformation::Client,
         queue: &str,
         definition: &str,
+        secrets: &[String],
     ) -> Result<(), Failure> {
+        let secrets: Vec<&str> = [SECRETS].into_iter().chain(secrets.iter().map(String::as_str)).collect();
+        let secrets = secrets.join(",");
         let parameters = [
             ("NamePrefix", ""),
             ("BucketName", BUCKET),
@@ -97,6 +109,7 @@ impl Package {
             ("Architecture", ARCHITECTURE),
             ("ReconcileMinutes", "1"),
             ("DataBuckets", DATA_BUCKET),
+            ("AllowedSecrets", &secrets),
             // In the emulator a volume is a folder or a sparse file.
             ("WorkspaceGib", "1"),
             // The emulator moves a workspace in a second.

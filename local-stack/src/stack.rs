@@ -51,6 +51,9 @@ pub struct StackOptions {
     /// Whether trainings may use all cores, and the runner seals and stops with the times that it has on AWS.
     #[arg(skip)]
     pub as_on_aws: bool,
+    /// Paths of secrets that sweeps may read, besides those that match [`SECRETS`](crate::deploy::SECRETS).
+    #[arg(skip)]
+    pub secrets: Vec<String>,
 }
 
 impl StackOptions {
@@ -145,7 +148,7 @@ impl Stack {
         )?;
         let (config, batch_config) = (sdk::local(ministack.endpoint()), sdk::local(&batch_endpoint));
         let (table, ()) = tokio::try_join!(
-            package.deploy(&config, QUEUE, &options.job_definition),
+            package.deploy(&config, QUEUE, &options.job_definition, &options.secrets),
             batch::register(&batch_config, &code, ministack.endpoint(), options.max_vcpus),
         )?;
         emulator.deliver_to(ministack.endpoint());

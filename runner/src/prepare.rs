@@ -121,7 +121,8 @@ async fn lay_out(
     let trials_own = clients.of_trial(claims).await?;
     let s3 = clients::s3(&trials_own);
     let secrets = preparation.map(Preparation::all_secrets).unwrap_or_default();
-    let secrets = Secrets::read(&clients::ssm(&trials_own), &secrets).await?;
+    let bucket = grant.outputs.bucket.as_str();
+    let secrets = Secrets::read(&clients::ssm(&trials_own), &secrets, bucket).await?;
     let trial = parameters::fetch(&s3, &grant.parameters, config.index).await?;
     let trial = match grant.suggested.clone() {
         Some(parameters) => TrialLine { parameters, ..trial },
@@ -138,7 +139,6 @@ async fn lay_out(
     if let Some(mib) = preparation.and_then(Preparation::shared_memory_mib) {
         shared_memory::mount_of(mib)?;
     }
-    let bucket = grant.outputs.bucket.as_str();
     let data = preparation.map(Preparation::data).unwrap_or_default();
     let data = data::prepare(config, data, (&s3, bucket), claims).await?;
     if let Some(code) = preparation.and_then(Preparation::code) {

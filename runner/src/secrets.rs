@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use aws_sdk_ssm::Client;
 use aws_sdk_ssm::error::{DisplayErrorContext, ProvideErrorMetadata as _};
-use spotsweep_protocol::claim::{Environment, SecretNames, secret_name};
+use spotsweep_protocol::claim::{Environment, SecretPaths, secret_name};
 use spotsweep_protocol::mask::{LEAST_BYTES, Mask};
 
 use crate::exit::Failure;
@@ -16,61 +16,63 @@ use crate::log::{self, say};
 pub(crate) enum SecretsError {
     #[error("this deployment has no secret {0} any more: `spotsweep secret set {0}`, then `spotsweep retry`")]
     Missing(String),
+    #[error("Parameter Store has no parameter {0} any more: store it as a SecureString, then `spotsweep retry`")]
+    NoParameter(String),
     #[error("the trial's role may not read the secret {name}: {message}")]
     Denied { name: String, message: String },
     #[error("the secret {0} has a null character, which no environment variable may have")]
     Null(String),
 }
 
-/// Values by the name of the parameter.
+/// Values by the path of the parameter.
 pub(crate) struct Secrets(BTreeMap<String, String>);
 
 impl Secrets {
-    /// Reads the secrets. A service that does not answer ends the attempt, and a secret that is missing ends the trial.
-    pub(crate) async fn read(ssm: &Client, names: &BTreeSet<String>) -> Result<Self, Failure> {
+    /// Reads the secrets of the deployment that has this bucket. A service that does not answer ends the attempt, and a
+    /// secret that is missing ends the trial.
+    pub(crate) async fn read(ssm: &Client, paths: &BTreeSet<String>, bucket: &str) -> Result<Self, Failure> {
         let mut values = BTreeMap::new();
-        for name in names {
-            values.insert(name.clone(), value(ssm, name).await?);
+        for path in paths {
+            values.insert(path.clone(), value(ssm, path, bucket).await?);
         }
         log::hide(Mask::new(values.values()));
-        for (name, value) in &values {
-            let own = secret_name(name);
+        for (path, value) in &values {
+            let name = secret_name(bucket, path).unwrap_or(path);
             if value.contains('\0') {
-                return Err(SecretsError::Null(own.to_owned()).into());
+                return Err(SecretsError::Null(name.to_owned()).into());
             }
             if value.len() < LEAST_BYTES {
-                say(&format!("the secret {own} is shorter than {LEAST_BYTES} bytes: it is not hidden in the log"));
+                say(&format!("the secret {name} is shorter than {LEAST_BYTES} bytes: it is not hidden in the log"));
             }
         }
         Ok(Self(values))
     }
 
     /// The variables that get these secrets.
-    pub(crate) fn variables(&self, names: SecretNames) -> Environment {
-        names.into_iter().filter_map(|(variable, name)| Some((variable, self.0.get(&name)?.clone()))).collect()
+    pub(crate) fn variables(&self, paths: SecretPaths) -> Environment {
+        paths.into_iter().filter_map(|(variable, path)| Some((variable, self.0.get(&path)?.clone()))).collect()
     }
 
     /// The value of one secret.
-    pub(crate) fn value(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(String::as_str)
+    pub(crate) fn value(&self, path: &str) -> Option<&str> {
+        self.0.get(path).map(String::as_str)
     }
 }
 
 /// Reads one secret.
-async fn value(ssm: &Client, name: &str) -> Result<String, Failure> {
-    let own = || secret_name(name).to_owned();
-    match ssm.get_parameter().name(name).with_decryption(true).send().await {
+async fn value(ssm: &Client, path: &str, bucket: &str) -> Result<String, Failure> {
+    let own = secret_name(bucket, path).map(str::to_owned);
+    let name = own.clone().unwrap_or_else(|| path.to_owned());
+    match ssm.get_parameter().name(path).with_decryption(true).send().await {
         Ok(found) => Ok(found.parameter.and_then(|parameter| parameter.value).unwrap_or_default()),
         Err(error) => Err(match error.code() {
-            Some("ParameterNotFound") => SecretsError::Missing(own()).into(),
+            Some("ParameterNotFound") => own.map_or(SecretsError::NoParameter(name), SecretsError::Missing).into(),
             // Also the code for a key of KMS that the role may not use
             // (https://docs.aws.amazon.com/systems-manager/latest/APIReference/CommonErrors.html).
             Some("AccessDeniedException") => {
-                SecretsError::Denied { name: own(), message: error.message().unwrap_or_default().to_owned() }.into()
+                SecretsError::Denied { name, message: error.message().unwrap_or_default().to_owned() }.into()
             }
-            _ => {
-                Failure::Interrupted(format!("the secret {} could not be read: {}", own(), DisplayErrorContext(&error)))
-            }
+            _ => Failure::Interrupted(format!("the secret {name} could not be read: {}", DisplayErrorContext(&error))),
         }),
     }
 }

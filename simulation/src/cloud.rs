@@ -1,7 +1,7 @@
 //! AWS in memory: executes the calls of commands on the World and on stored objects. Each call has a fault point before
 //! its effect and one after it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -66,8 +66,8 @@ pub const BUCKET: &str = "sweeps";
 pub struct Cloud {
     world: Mutex<World>,
     objects: Mutex<BTreeMap<String, Vec<u8>>>,
-    /// Names of Parameter Store's parameters.
-    parameters: Mutex<BTreeSet<String>>,
+    /// Names of Parameter Store's parameters, and whether the value of each is encrypted.
+    parameters: Mutex<BTreeMap<String, bool>>,
     announced: Mutex<Vec<EventEntry>>,
     /// If EventBridge takes no entries: the error code of each entry.
     failing_entries: Mutex<Option<&'static str>>,
@@ -202,13 +202,14 @@ impl Cloud {
         self.objects().remove(key)
     }
 
-    /// Adds a parameter to Parameter Store.
-    pub fn add_parameter(&self, name: &str) {
-        self.parameters.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned());
+    /// Adds a SecureString, or a String, to Parameter Store.
+    pub fn add_parameter(&self, name: &str, is_encrypted: bool) {
+        self.parameters.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), is_encrypted);
     }
 
-    fn has_parameter(&self, name: &str) -> bool {
-        self.parameters.lock().unwrap_or_else(PoisonError::into_inner).contains(name)
+    /// Whether the value of a parameter is encrypted, if there is the parameter.
+    fn parameter(&self, name: &str) -> Option<bool> {
+        self.parameters.lock().unwrap_or_else(PoisonError::into_inner).get(name).copied()
     }
 
     /// Removes and returns our own events since the last call.

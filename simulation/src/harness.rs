@@ -110,6 +110,8 @@ impl Harness {
             job_definition: Some("train".into()),
             claim_function: "trial-claim".into(),
             trial_role: "trial".into(),
+            parameters: "arn:aws:ssm:us-east-1:000000000000:parameter".into(),
+            allowed_secrets: vec!["/team/*".into()],
             defaults: Defaults::default(),
             workspace_gib: account.workspace_gib,
             initialization_rate: account.initialization_rate,

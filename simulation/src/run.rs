@@ -212,7 +212,7 @@ impl Simulation {
         drop(world);
         simulation.give_data(mixture);
         simulation.harness.cloud.put(&packed_key(FOLDER), "a folder");
-        simulation.harness.cloud.add_parameter(&secret_parameter(BUCKET, "KEY"));
+        simulation.harness.cloud.add_parameter(&secret_parameter(BUCKET, "KEY"), true);
         simulation
     }
 

@@ -12,8 +12,9 @@ import cfn  # noqa: E402
 # The bucket is the local stack's, which recorded calls and tags of sessions name.
 ACCOUNT, REGION, BUCKET = "000000000000", "us-east-1", "spotsweep-local"
 LOCAL = f"{REGION}:{ACCOUNT}"
-# The parameter of the local stack (local-stack/src/deploy.rs).
+# Parameters of the local stack (local-stack/src/deploy.rs).
 DATA_BUCKETS = ["spotsweep-local-data"]
+ALLOWED_SECRETS = ["/team/*"]
 CONTROL_PLANE = (cfn.INFRA / "control-plane.yaml").read_text()
 # It has policies for roles of the control plane, which its parameters name.
 COMPUTE = cfn.template("compute.yaml")
@@ -40,7 +41,7 @@ def default(parameter):
 @functools.cache
 def of_template(text):
     """A template's roles: the tests deploy some that lack a permission."""
-    return Roles(yaml.load(text, cfn.Loader), DataBuckets=DATA_BUCKETS)
+    return Roles(yaml.load(text, cfn.Loader), DataBuckets=DATA_BUCKETS, AllowedSecrets=ALLOWED_SECRETS)
 
 
 class Roles:

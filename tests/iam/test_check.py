@@ -47,7 +47,7 @@ def disagreements(*exchanges):
 class NearMisses(unittest.TestCase):
     def test_each_is_denied_and_what_it_nearly_is_is_allowed(self):
         expected, simulations = [], []
-        of = deployed(DataBuckets=["sets", "more.sets"])
+        of = deployed(DataBuckets=["sets", "more.sets"], AllowedSecrets=["/team/wandb/*", "/other/key"])
         for call in NEAR_MISSES:
             expected.append((f"{call['role']}: {call['action']} on {call['resource']}", True))
             simulations.append(decision(call, of))
@@ -81,6 +81,24 @@ class Data(unittest.TestCase):
             decisions = evaluator.decide([decision(call, of) for call in (own, data, *calls)])
             self.assertEqual(decisions, [True, True, *(name in buckets for name in names)], buckets)
         self.assertNotIn("ListDataPolicy", deployed().policies["SweepUploadRole"], "it would name no bucket")
+
+
+class Secrets(unittest.TestCase):
+    def test_a_deployment_opens_no_path_but_those_that_it_names(self):
+        session = {"sweep": "a-1", "trial": "0"}
+        paths = [f"/spotsweep/{roles.BUCKET}/KEY", "/team/wandb/key", "/team/wandb/a/b", "/team/wandb", "/other/key", "/other/key2", "/spotsweep/other/KEY"]
+        calls = [{"role": "TrialRole", "action": "ssm:GetParameter", "session": session | {"secret-9": path.removeprefix("/")}, "resource": f"arn:aws:ssm:{roles.LOCAL}:parameter{path}"} for path in paths]
+        for allowed, open_paths in (([""], paths[:1]), (["/team/wandb/*"], paths[:3]), (["/team/wandb/*", "/other/ke?"], paths[:3] + paths[4:5])):
+            of = deployed(AllowedSecrets=allowed)
+            decisions = evaluator.decide([decision(call, of) for call in calls])
+            self.assertEqual([path for path, is_open in zip(paths, decisions, strict=True) if is_open], open_paths, allowed)
+
+    def test_the_trials_policy_has_room_for_many_paths_and_buckets(self):
+        # Of a role's own policies together, without white space (https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html).
+        paths = 30 * ["/" + 29 * "p"]
+        for buckets in ([""], 15 * ["b" * 63], 40 * ["b" * 20]):
+            of = deployed(DataBuckets=buckets, AllowedSecrets=paths, Bucket="b" * 63, **{"AWS::Region": "ap-southeast-4"})
+            self.assertLess(len(json.dumps(of.policies["TrialRole"]["trial"], separators=(",", ":"))), 10240)
 
 
 class Check(unittest.TestCase):

@@ -99,7 +99,7 @@ class OneDeployment(unittest.TestCase):
 
     def test_a_list_is_passed_on_as_a_list(self):
         passed = {key: inner["Parameters"][key]["Type"] for _, inner, given in self.nested() for key, value in given.items() if value == as_given(key)[1]}
-        self.assertEqual(passed, dict.fromkeys(("InstanceTypes", "AllowedImages", "DataBuckets"), "CommaDelimitedList"))
+        self.assertEqual(passed, dict.fromkeys(("InstanceTypes", "AllowedImages", "DataBuckets", "AllowedSecrets"), "CommaDelimitedList"))
         for key in passed:
             self.assertEqual(WHOLE["Parameters"][key]["Type"], "CommaDelimitedList")
 
@@ -108,6 +108,12 @@ class OneDeployment(unittest.TestCase):
         pattern = WHOLE["Parameters"]["DataBuckets"]["AllowedPattern"]
         for name, is_allowed in (("", True), ("sets", True), ("my.sets-2", True), ("a2b", True), ("ab", False), ("Sets", False), ("sets/", False), ("s3://sets", False), ("arn:aws:s3:::sets", False), ("*", False), ("set?", False), ("-sets", False), ("m" * 64, False)):
             self.assertEqual(bool(re.fullmatch(pattern, name)), is_allowed, name)
+
+    def test_allowed_secrets_are_paths_that_begin_with_a_name(self):
+        # https://docs.aws.amazon.com/systems-manager/latest/userguide/sysman-parameter-name-constraints.html
+        pattern = WHOLE["Parameters"]["AllowedSecrets"]["AllowedPattern"]
+        for path, is_allowed in (("", True), ("/team/wandb/*", True), ("/team/wandb", True), ("/team-*", True), ("/t?am/*", True), ("/*", False), ("/?eam", False), ("/", False), ("*", False), ("team/wandb", False), ("/team wandb", False), ("/aws/reference/secretsmanager/wandb", False), ("arn:aws:ssm:eu-west-1:123456789012:parameter/team/wandb", False)):
+            self.assertEqual(bool(re.fullmatch(pattern, path)), is_allowed, path)
 
     def test_every_prefix_and_bucket_name_that_is_allowed_makes_names_that_aws_takes(self):
         # RepositoryName in ECR's model; https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html
@@ -191,16 +197,19 @@ class Permissions(unittest.TestCase):
     ONLY_LOOKING = re.compile(r"^(batch:(Describe|List)\w+|ec2:Describe\w+|pricing:GetProducts|ssm:DescribeParameters|xray:Put(TraceSegments|TelemetryRecords))$")
 
     def test_everything_is_allowed_on_something_named_unless_it_only_looks(self):
-        seen = 0
+        seen, denied = 0, []
         for name in names():
             for policy, statement in policy_statements(template(name)):
-                self.assertEqual(statement["Effect"], "Allow")
+                if statement["Effect"] == "Deny":
+                    denied.append((policy, statement["Action"]))
+                    continue
                 for action in as_list(statement["Action"]):
                     seen += 1
                     self.assertNotIn("*", action, f"{name} {policy}")
                     if "*" in as_list(statement["Resource"]):
                         self.assertRegex(action, self.ONLY_LOOKING, f"{name} {policy}")
         self.assertGreater(seen, 40)
+        self.assertEqual(denied, [("TrialRole", "ssm:GetParameter")])
 
     def test_every_change_of_a_volume_snapshot_or_instance_asks_for_our_tag(self):
         bound = {
@@ -279,8 +288,11 @@ class Permissions(unittest.TestCase):
         [trust] = role["AssumeRolePolicyDocument"]["Statement"]
         self.assertEqual(trust["Principal"], {"AWS": {"Fn::GetAtt": ["TrialClaimRole", "Arn"]}})
         [policy] = role["Policies"]
-        reach, conditions = {}, []
+        reach, conditions, denied = {}, [], []
         for found in policy["PolicyDocument"]["Statement"]:
+            if found["Effect"] == "Deny":
+                denied.append((found["Action"], found["NotResource"]))
+                continue
             if "Condition" in found:
                 conditions.append((found["Resource"], found["Condition"]))
             for action in as_list(found["Action"]):
@@ -288,7 +300,7 @@ class Permissions(unittest.TestCase):
         sweep = "${Bucket.Arn}/results/${!aws:PrincipalTag/sweep}"
         restored = "${Bucket.Arn}/results/${!aws:PrincipalTag/restores}"
         code = "${Bucket.Arn}/code/${!aws:PrincipalTag/code}.tar.zst"
-        secret = "arn:${AWS::Partition}:ssm:*:*:parameter/spotsweep/${Bucket}/${!aws:PrincipalTag/secret-"
+        secret = "arn:${AWS::Partition}:ssm:${AWS::Region}:${AWS::AccountId}:parameter/${!aws:PrincipalTag/secret-"
         tags = [f"aws:PrincipalTag/data-{number}" for number in range(MOST_DATA_SETS)]
         data = [{"Fn::Sub": f"arn:${{AWS::Partition}}:s3:::${{!{tag}}}*"} for tag in tags]
         outputs = [{"Fn::Sub": f"{sweep}/trials/${{!aws:PrincipalTag/trial}}/*"}]
@@ -301,6 +313,9 @@ class Permissions(unittest.TestCase):
         # The resource alone would be any bucket that a tag names.
         buckets = {"Fn::Split": [",", {"Fn::Sub": ["${Bucket}/data/*,${Names}/*", {"Names": {"Fn::Join": ["/*,", {"Ref": "DataBuckets"}]}}]}]}
         self.assertEqual(conditions, [(resource, {"StringLike": {tag: buckets}}) for tag, resource in zip(tags, data, strict=True)])
+        paths = "arn:*:ssm:*:*:parameter/spotsweep/${Bucket}/*,arn:*:ssm:*:*:parameter${Paths}"
+        paths = {"Fn::Split": [",", {"Fn::Sub": [paths, {"Paths": {"Fn::Join": [",arn:*:ssm:*:*:parameter", {"Ref": "AllowedSecrets"}]}}]}]}
+        self.assertEqual(denied, [("ssm:GetParameter", paths)])
         issuers = [name for name, found in policy_statements(CONTROL) if "sts:AssumeRole" in as_list(found["Action"])]
         self.assertEqual(issuers, ["IssuePolicy"])
         self.assertEqual(of_type(CONTROL, "AWS::IAM::ManagedPolicy")["IssuePolicy"]["Roles"], [{"Ref": "TrialClaimRole"}])

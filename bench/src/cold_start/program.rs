@@ -131,7 +131,7 @@ impl Program<'_> {
 }
 
 /// The environment that Lambda (docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html) and the template set.
-const LAMBDA: [(&str, &str); 20] = [
+const LAMBDA: [(&str, &str); 21] = [
     ("PATH", "/usr/local/bin:/usr/bin:/bin:/opt/bin"),
     ("LANG", "en_US.UTF-8"),
     ("TZ", ":UTC"),
@@ -152,6 +152,7 @@ const LAMBDA: [(&str, &str); 20] = [
     ("SPOTSWEEP_JOB_DEFINITION", "train"),
     ("SPOTSWEEP_CLAIM_FUNCTION", CLAIM),
     ("SPOTSWEEP_TRIAL_ROLE", "arn:aws:iam::000000000000:role/trial"),
+    ("SPOTSWEEP_PARAMETERS", "arn:aws:ssm:us-east-1:000000000000:parameter"),
 ];
 
 /// Returns `VmHWM` (proc_pid_status(5)).

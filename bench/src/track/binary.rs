@@ -138,6 +138,7 @@ fn function(setup: &Setup, endpoint: &str, table: &str) -> Sandbox {
         ("SPOTSWEEP_BUCKET", "bucket"),
         ("SPOTSWEEP_CLAIM_FUNCTION", CLAIM),
         ("SPOTSWEEP_TRIAL_ROLE", "arn:aws:iam::000000000000:role/trial"),
+        ("SPOTSWEEP_PARAMETERS", "arn:aws:ssm:us-east-1:000000000000:parameter"),
         ("AWS_LAMBDA_LOG_FORMAT", "JSON"),
         ("AWS_LAMBDA_LOG_LEVEL", "INFO"),
     ];

@@ -14,7 +14,7 @@ use tokio::time::sleep;
 use crate::commands::explain;
 use crate::commands::local::{clear_killed, copy};
 use crate::dropped::{Answer, Dropped, rejected, upload};
-use crate::secrets::Secrets;
+use crate::secrets::{self, Secrets};
 use crate::signals::unless_stopped;
 use crate::{code_folder, out, show, sweep_file};
 use follow::{Watched, watch};
@@ -101,7 +101,7 @@ impl Collected {
 }
 
 /// Runs the command. The exit code is 0 only if every trial succeeded or was stopped early, and nothing is left.
-pub(crate) async fn run(args: Demo) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(mut args: Demo) -> Result<ExitCode, Failure> {
     let installation = Installation::locate()?;
     let wish = wish(&args)?;
     // A trial that ends after a second cannot be interrupted.
@@ -109,6 +109,7 @@ pub(crate) async fn run(args: Demo) -> Result<ExitCode, Failure> {
     let file = args.sweep.clone().unwrap_or_else(|| installation.digits().join(example));
     // A bad file is rejected here, before the build takes minutes.
     upload(BUCKET, &file)?;
+    args.stack.secrets = sweep_file::read(&file, "")?.iter().flat_map(|file| secrets::paths(&file.settings)).collect();
     let code = args.code.clone().map_or_else(|| folder_of(&file, &installation), Ok)?;
     let desk = Desk::of_demo(&installation.local());
     let mut stack = unless_stopped(async {

@@ -4,7 +4,6 @@ use std::io::{self, IsTerminal as _, Read as _};
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use spotsweep_protocol::claim::secret_name;
 use spotsweep_protocol::failure::{Context, Failure};
 use spotsweep_protocol::mask::LEAST_BYTES;
 use spotsweep_sweep_file::secret_name_problem;
@@ -103,8 +102,9 @@ fn value(name: &str) -> Result<String, Failure> {
 async fn ls(bucket: Bucket) -> Result<(), Failure> {
     let target = target::bucket(bucket.bucket).await?;
     let mut rows = vec![["NAME", "VERSION", "CHANGED"].map(String::from).to_vec()];
-    rows.extend(Secrets::of_bucket(&target.config, &target.name).all().await?.into_iter().map(|found| {
-        let name = secret_name(found.name().unwrap_or_default()).to_owned();
+    let secrets = Secrets::of_bucket(&target.config, &target.name);
+    rows.extend(secrets.all().await?.into_iter().map(|found| {
+        let name = secrets.name(&found).unwrap_or_default().to_owned();
         let changed = found.last_modified_date().map(ToString::to_string).unwrap_or_default();
         vec![name, found.version().to_string(), changed]
     }));

@@ -19,10 +19,10 @@ async fn world(invoke: fn(&str, usize) -> Answer, secrets: &[(&str, &str)]) -> W
 async fn a_secret_reaches_the_command_and_nothing_else() {
     fn grants(request: &str, nth: usize) -> Answer {
         let setup = r#"echo "setup has $KEY"; echo "$KEY" >&2"#;
-        let env = json!({"PLAIN": "text", "KEY": {"secret": "/spotsweep/b/team-key"}, "WANDB_API_KEY": {"secret": "/spotsweep/b/other"}});
+        let env = json!({"PLAIN": "text", "KEY": {"secret": "/spotsweep/b/team-key"}, "WANDB_API_KEY": {"secret": "/team/other"}});
         preparing(json!({"setup": [setup], "env": env}), request, nth)
     }
-    let world = world(grants, &[("/spotsweep/b/team-key", KEY), ("/spotsweep/b/other", "another")]).await;
+    let world = world(grants, &[("/spotsweep/b/team-key", KEY), ("/team/other", "another")]).await;
     let script = r#"
         test "$KEY" = "$0" && echo "as stored, $PLAIN, W&B ${WANDB_MODE-online} $WANDB_RESUME"
         echo "score=0.5 $KEY end"
@@ -68,14 +68,19 @@ EOF
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_its_secret_a_trial_fails_and_trains_nothing() {
-    fn grants(request: &str, nth: usize) -> Answer {
+    fn own(request: &str, nth: usize) -> Answer {
         preparing(json!({"env": {"KEY": {"secret": "/spotsweep/b/gone"}}}), request, nth)
     }
-    let world = world(grants, &[]).await;
-    let outcome = world.run(&[], &["touch", world.path("trained").to_str().unwrap()]).await;
-    assert_eq!(outcome.code, Some(76), "{}", outcome.stderr);
-    assert!(!world.path("trained").exists());
-    let end = world.invocations("end").pop().unwrap();
-    assert!(outcome.stderr.contains("no secret gone any more"), "{}", outcome.stderr);
-    assert!(end["error"].as_str().unwrap().contains("no secret gone any more"), "{end}");
+    fn of_team(request: &str, nth: usize) -> Answer {
+        preparing(json!({"env": {"KEY": {"secret": "/spotsweep/c/gone"}}}), request, nth)
+    }
+    for (is_own, why) in [(true, "no secret gone any more"), (false, "no parameter /spotsweep/c/gone any more")] {
+        let world = world(if is_own { own } else { of_team }, &[]).await;
+        let outcome = world.run(&[], &["touch", world.path("trained").to_str().unwrap()]).await;
+        assert_eq!(outcome.code, Some(76), "{}", outcome.stderr);
+        assert!(!world.path("trained").exists());
+        let end = world.invocations("end").pop().unwrap();
+        assert!(outcome.stderr.contains(why), "{}", outcome.stderr);
+        assert!(end["error"].as_str().unwrap().contains(why), "{end}");
+    }
 }

@@ -29,7 +29,7 @@ pub use error::CallError;
 pub use events::{EventBridge, EventEntry, Publish, Sns};
 pub use pricing::{GetProducts, Pricing};
 pub use s3::{Body, GetObject, ListObjects, ListedObject, NO_SUCH_KEY, Object, ObjectsPage, Part, Place, S3};
-pub use ssm::{DescribeParameters, Ssm};
+pub use ssm::{DescribeParameters, Parameter, Ssm};
 pub use sts::{AssumeRole, Sts};
 pub use wait::Wait;
 

@@ -249,7 +249,7 @@ pub struct Reads {
     pub restores: Option<TrialRef>,
     /// The SHA-256 of the packed folder.
     pub code: Option<String>,
-    /// The names of secrets in Parameter Store.
+    /// The paths of secrets in Parameter Store.
     pub secrets: BTreeSet<String>,
     /// The data sets: bucket and prefix of each.
     pub data: Vec<String>,

@@ -20,6 +20,7 @@ mod reconcile;
 mod resubmission;
 #[cfg(test)]
 mod scene;
+mod secrets;
 mod silence;
 mod spot_interruption;
 mod stall;

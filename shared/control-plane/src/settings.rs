@@ -18,6 +18,10 @@ pub struct Settings {
     pub claim_function: String,
     /// ARN of the role whose credentials attempts get, each limited to its own trial.
     pub trial_role: String,
+    /// ARN of the parameters of this account and region in Parameter Store, to which a parameter's path is added.
+    pub parameters: String,
+    /// Patterns of the paths from which sweeps may read secrets, besides the deployment's own, with IAM's wildcards.
+    pub allowed_secrets: Vec<String>,
     /// How long one invocation may hold a record's pending command before another takes over. It is longer than any
     /// function's timeout, and longer than ListJobs takes to show a new job.
     pub lease: Duration,
@@ -56,7 +60,7 @@ pub const LONGEST_BACKOFF: Duration = Duration::from_secs(15 * 60);
 
 impl Settings {
     /// Reads `SPOTSWEEP_BUCKET`, `SPOTSWEEP_QUEUE`, `SPOTSWEEP_JOB_DEFINITION`, `SPOTSWEEP_CLAIM_FUNCTION`,
-    /// `SPOTSWEEP_TRIAL_ROLE`, `SPOTSWEEP_DEFAULT_TRIALS`, `SPOTSWEEP_WORKSPACE_GIB`, `SPOTSWEEP_INITIALIZATION_RATE`,
+    /// `SPOTSWEEP_TRIAL_ROLE`, `SPOTSWEEP_PARAMETERS`, `SPOTSWEEP_ALLOWED_SECRETS`, `SPOTSWEEP_DEFAULT_TRIALS`, `SPOTSWEEP_WORKSPACE_GIB`, `SPOTSWEEP_INITIALIZATION_RATE`,
     /// `SPOTSWEEP_POLL_MS`, `SPOTSWEEP_LEASE_SECONDS` and `SPOTSWEEP_RECHECK_SECONDS`.
     ///
     /// # Errors
@@ -83,6 +87,12 @@ impl Settings {
             job_definition: text("SPOTSWEEP_JOB_DEFINITION"),
             claim_function: wanted("SPOTSWEEP_CLAIM_FUNCTION")?,
             trial_role: wanted("SPOTSWEEP_TRIAL_ROLE")?,
+            parameters: wanted("SPOTSWEEP_PARAMETERS")?,
+            allowed_secrets: text("SPOTSWEEP_ALLOWED_SECRETS")
+                .iter()
+                .flat_map(|all| all.split(','))
+                .map(str::to_owned)
+                .collect(),
             defaults: Defaults { run_cap: None, trials },
             workspace_gib: u32::try_from(gib).map_err(|_| format!("SPOTSWEEP_WORKSPACE_GIB is {gib}, too large"))?,
             initialization_rate: initialization_rate(rate).ok_or_else(|| {
@@ -105,7 +115,9 @@ mod tests {
     fn a_rate_that_ec2_does_not_take_fails_at_the_start() {
         let read = |rate: Option<&str>| {
             Settings::from_variables(|name| match name {
-                "SPOTSWEEP_BUCKET" | "SPOTSWEEP_CLAIM_FUNCTION" | "SPOTSWEEP_TRIAL_ROLE" => Some("name".into()),
+                "SPOTSWEEP_BUCKET" | "SPOTSWEEP_CLAIM_FUNCTION" | "SPOTSWEEP_TRIAL_ROLE" | "SPOTSWEEP_PARAMETERS" => {
+                    Some("name".into())
+                }
                 "SPOTSWEEP_INITIALIZATION_RATE" => rate.map(str::to_owned),
                 _unset => None,
             })

@@ -15,7 +15,7 @@ pub use collected::{COLLECTED, Collected, CollectedFile};
 pub use data_keys::{KeyCheck, KeyProblem};
 pub use data_set::{DATA_FOLDER, DataObject, DataSet, Fetch, Listing, data_variable, listing_key};
 pub use preparation::{
-    Code, Environment, Git, PACKED_PREFIX, Preparation, SecretNames, Variable, packed_key, secret_name,
+    Code, Environment, Git, PACKED_PREFIX, Preparation, SecretPaths, Variable, packed_key, secret_name,
     secret_parameter,
 };
 pub use reply::{Access, ByteRange, Checkpoints, Grant, Patterns, Prefix, Reply, WandbPlace, WorkspaceGrant};

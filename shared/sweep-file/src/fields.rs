@@ -6,7 +6,7 @@ use spotsweep_protocol::number::is_stored;
 
 use super::problem::{Place, Report, nearest};
 use super::scalar::Scalar;
-use super::secret_name::secret_name_problem;
+use super::secret_source::secret_source_problem;
 use super::slips::with_space;
 use super::tree::{Entry, Kind, Node};
 
@@ -204,10 +204,10 @@ pub(crate) fn written(node: &Node, what: &str, report: &mut Report<'_>) -> Optio
     }
 }
 
-/// Reads the name of a secret.
-pub(crate) fn secret_name(node: &Node, what: &str, report: &mut Report<'_>) -> Option<String> {
-    let name = written(node, what, report)?;
-    let Some((message, help)) = secret_name_problem(&name) else { return Some(name) };
+/// Reads what names a secret.
+pub(crate) fn secret(node: &Node, what: &str, report: &mut Report<'_>) -> Option<String> {
+    let text = written(node, what, report)?;
+    let Some((message, help)) = secret_source_problem(&text) else { return Some(text) };
     report.add(node.place, message, help);
     None
 }

@@ -43,6 +43,7 @@ mod scalar;
 pub mod schema;
 mod search_space;
 mod secret_name;
+mod secret_source;
 mod settings;
 mod size;
 mod slips;
@@ -60,6 +61,7 @@ pub use problem::{Problem, Rejected, Warning};
 pub use repeats::Repeats;
 pub use search_space::{MOST_STEPS, SearchSpace};
 pub use secret_name::secret_name_problem;
+pub use secret_source::SecretSource;
 pub use settings::{
     ATTEMPTS, Budget, Code, DataSource, Folder, InitializationRate, Keep, Notifications, Outputs, Resources, Settings,
     Stalled, Start, Workspace, initialization_rate, variable_problem,

@@ -1,8 +1,7 @@
 //! Names of secrets. A person may write a secret itself in place of its name, so no message shows all of a wrong name.
 
-/// The most characters of a name. With a deployment's prefix the name is a parameter's in SSM Parameter Store, of up to
-/// 1011 characters (<https://docs.aws.amazon.com/systems-manager/latest/userguide/sysman-paramstore-su-create.html>),
-/// and the value of a session tag, of up to 256 (<https://docs.aws.amazon.com/STS/latest/APIReference/API_Tag.html>).
+/// The most characters of a name. With a deployment's prefix it is a path of a parameter, which has a limit too
+/// (`secret_source.rs`).
 const MOST_CHARS: usize = 100;
 
 /// The most characters of a wrong name that a message shows.
@@ -31,25 +30,25 @@ const TOKEN_CHARS: usize = 20;
 /// The least characters of a key that has only hexadecimal digits. One of W&B has 40.
 const KEY_CHARS: usize = 32;
 
-/// Returns why a secret cannot have this name, and what to do.
+/// Returns why a secret of the deployment cannot have this name, and what to do.
 pub fn secret_name_problem(name: &str) -> Option<(String, &'static str)> {
     // All of these are allowed in a parameter's name and in a tag's value. A slash would reach other deployments.
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-    let start = start(name);
-    if name.starts_with("arn:") {
-        let help = "`spotsweep secret set NAME` stores the value for this deployment; write that name here";
-        return Some(("a secret is named by its name, and this is an ARN".to_owned(), help));
-    }
     if is_value(name) {
-        let help = "`spotsweep secret set NAME` stores the value; write its name here";
-        return Some((format!("`{start}…` looks like a secret itself, where its name belongs"), help));
+        return Some(value_problem(name));
     }
     let help = "write 1 to 100 letters, digits, `_`, `-` and `.`, the first one no `-` and no `.`";
     if name.is_empty() {
         return Some(("a secret has no name".to_owned(), help));
     }
     let is_name = !name.starts_with(['.', '-']) && name.chars().all(is_allowed);
-    (!is_name).then(|| (format!("`{start}…` is no name of a secret"), help))
+    (!is_name).then(|| (format!("`{}…` is no name of a secret", start(name)), help))
+}
+
+/// Returns the problem of a text that looks like a secret's value.
+pub(crate) fn value_problem(text: &str) -> (String, &'static str) {
+    let help = "`spotsweep secret set NAME` stores the value; write its name here";
+    (format!("`{}…` looks like a secret itself, where its name belongs", start(text)), help)
 }
 
 /// Returns as much of a wrong name as a message may show.
@@ -58,7 +57,7 @@ pub(crate) fn start(name: &str) -> String {
 }
 
 /// Whether a text has the form of a secret's value.
-fn is_value(text: &str) -> bool {
+pub(crate) fn is_value(text: &str) -> bool {
     let length = text.chars().count();
     let is_token = length >= TOKEN_CHARS && TOKENS.iter().any(|start| text.starts_with(start));
     let is_key = length >= KEY_CHARS && text.chars().all(|c| c.is_ascii_hexdigit());
@@ -89,7 +88,7 @@ mod tests {
             &key,
             &too_long,
         ];
-        let names = ["", ".hidden", "-x", "a/b", "é", "arn:aws:ssm:us-east-1:1:parameter/x", "/own/NAME"];
+        let names = ["", ".hidden", "-x", "a/b", "é", "/own/NAME"];
         for name in values.into_iter().chain(names) {
             let (message, help) = secret_name_problem(name).unwrap();
             let rest: String = name.chars().skip(SHOWN_CHARS).collect();

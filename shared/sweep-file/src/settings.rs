@@ -81,8 +81,8 @@ pub struct Settings {
     /// Environment variables of the trainings.
     #[schemars(default, with = "BTreeMap<String, Written>")]
     pub env: BTreeMap<String, String>,
-    /// Environment variables whose values are secrets: a list of names, or the secret's name for each variable.
-    /// `spotsweep secret set` stores a value.
+    /// Environment variables whose values are secrets: a list of names, or for each variable the secret's name, or the path or
+    /// ARN of a parameter in SSM Parameter Store. `spotsweep secret set` stores a value under a name.
     #[schemars(default, with = "SecretsSchema")]
     pub secrets: BTreeMap<String, String>,
     /// Objects of S3 that trainings read, by name: those of `imagenet` are at `/data/imagenet`.

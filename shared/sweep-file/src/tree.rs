@@ -11,7 +11,7 @@ pub(crate) use super::node::{Entry, Kind, Node, to_json_map};
 use super::node::{repeated, weight};
 use super::problem::{Place, Report};
 use super::scalar::{Scalar, is_text_to_wandb, resolve_plain, resolve_tagged, unknown_tag};
-use super::secret_name::secret_name_problem;
+use super::secret_source::secret_source_problem;
 use super::slips::{self, Slip};
 
 /// Top-level keys for people. Their values are texts, whatever they look like.
@@ -187,7 +187,7 @@ impl Builder<'_, '_> {
         let place = self.place(span);
         let until = self.place(&Span::empty(span.end));
         self.report.hide(text, place, until);
-        if self.is_secret_name() && secret_name_problem(text).is_some() {
+        if self.is_secret() && secret_source_problem(text).is_some() {
             self.report.hide_all(text, place, until);
         }
         let resolved = match tag {
@@ -217,8 +217,8 @@ impl Builder<'_, '_> {
         self.is_at(0, &LABELS) || self.is_at(0, &["spotsweep"]) && self.is_at(1, &["tags"])
     }
 
-    /// Whether the next value is the name of a secret. It may be the secret itself, which no problem shows.
-    fn is_secret_name(&self) -> bool {
+    /// Whether the next value names a secret. It may be the secret itself, which no problem shows.
+    fn is_secret(&self) -> bool {
         let is_token = self.is_at(1, &["code"]) && self.is_at(2, &["token"]);
         self.is_at(0, &["spotsweep"]) && (is_token || self.is_at(1, &["secrets", "secret", "token"]))
     }

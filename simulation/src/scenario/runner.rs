@@ -49,6 +49,8 @@ impl ScenarioRunner {
             job_definition: None,
             claim_function: "trial-claim".into(),
             trial_role: "trial".into(),
+            parameters: "arn:aws:ssm:us-east-1:000000000000:parameter".into(),
+            allowed_secrets: Vec::new(),
             defaults: Defaults::default(),
             workspace_gib: 20,
             initialization_rate: None,

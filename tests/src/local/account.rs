@@ -127,6 +127,7 @@ impl Account {
             ("SPOTSWEEP_JOB_DEFINITION", DEFINITION.to_owned()),
             ("SPOTSWEEP_CLAIM_FUNCTION", "trial-claim".to_owned()),
             ("SPOTSWEEP_TRIAL_ROLE", "arn:aws:iam::000000000000:role/trial".to_owned()),
+            ("SPOTSWEEP_PARAMETERS", "arn:aws:ssm:us-east-1:000000000000:parameter".to_owned()),
             ("SPOTSWEEP_LEASE_SECONDS", lease_seconds.to_string()),
         ];
         Sandbox {

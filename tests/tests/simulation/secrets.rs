@@ -5,40 +5,56 @@ use spotsweep_protocol::claim::secret_parameter;
 use spotsweep_records::sweep::Stage;
 use spotsweep_simulation::harness::{BUCKET, Harness};
 
+/// The harness allows `/team/*`.
 const FILE: &str = "trials: [{lr: 1}]
 spotsweep:
   code: {git: 'https://git.example/me/train.git', token: GIT_TOKEN}
-  secrets: {KEY: team-key, HF_TOKEN: HF_TOKEN}
+  secrets: {KEY: team-key, HF_TOKEN: HF_TOKEN, WANDB_API_KEY: /team/wandb}
 ";
 
 fn store(harness: &Harness, names: &[&str]) {
-    names.iter().for_each(|name| harness.cloud.add_parameter(&secret_parameter(BUCKET, name)));
+    names.iter().for_each(|name| harness.cloud.add_parameter(&secret_parameter(BUCKET, name), true));
+}
+
+/// The problems of a rejected file, each with its line.
+async fn problems(harness: &Harness, name: &str, text: &str) -> Vec<(Value, String)> {
+    harness.deliver(&harness.put(name, text)).await.unwrap();
+    assert_eq!(harness.store.state().0[0].stage, Stage::Rejected);
+    let answer = harness.cloud.get(&format!("sweeps/{name}.rejected.json")).unwrap();
+    let answer: Value = serde_json::from_slice(&answer).unwrap();
+    let problem = |problem: &Value| (problem["line"].clone(), format!("{} {}", problem["message"], problem["help"]));
+    answer["problems"].as_array().unwrap().iter().map(problem).collect()
 }
 
 #[tokio::test]
 async fn each_secret_that_is_missing_is_answered_at_its_line() {
     let harness = Harness::new(1);
     store(&harness, &["HF_TOKEN"]);
-    harness.cloud.add_parameter(&secret_parameter("other", "team-key"));
-    harness.deliver(&harness.put("missing.yaml", FILE)).await.unwrap();
-    assert_eq!(harness.store.state().0[0].stage, Stage::Rejected);
-    let answer = harness.cloud.get("sweeps/missing.yaml.rejected.json").unwrap();
-    let answer: Value = serde_json::from_slice(&answer).unwrap();
-    let problem = |number: usize| {
-        let problem = &answer["problems"][number];
-        (problem["line"].clone(), problem["message"].as_str().unwrap_or_default().to_owned())
-    };
-    for (number, line, name) in [(0, 3, "GIT_TOKEN"), (1, 4, "team-key")] {
-        let (at, message) = problem(number);
-        assert!(at == json!(line) && message.contains(name), "{answer}");
+    harness.cloud.add_parameter(&secret_parameter("other", "team-key"), true);
+    harness.cloud.add_parameter("/team/wandb", false);
+    let problems = problems(&harness, "missing.yaml", FILE).await;
+    let expected = [(4, "/team/wandb is a String"), (3, "secret set GIT_TOKEN"), (4, "secret set team-key")];
+    assert_eq!(problems.len(), expected.len(), "{problems:?}");
+    for ((line, part), (at, text)) in expected.into_iter().zip(&problems) {
+        assert!(*at == json!(line) && text.contains(part), "{part}: {problems:?}");
     }
-    assert_eq!(answer["problems"].as_array().unwrap().len(), 2, "{answer}");
 }
 
 #[tokio::test]
-async fn the_plan_has_names_and_no_values() {
+async fn a_path_that_the_deployment_does_not_allow_is_refused_before_it_is_looked_up() {
+    let harness = Harness::new(3);
+    harness.cloud.add_parameter("/team-2/wandb", true);
+    let text = FILE.replace("/team/wandb", "/team-2/wandb");
+    let problems = problems(&harness, "neighbour.yaml", &text).await;
+    let [(line, text)] = &problems[..] else { panic!("{problems:?}") };
+    assert!(*line == json!(4) && text.contains("AllowedSecrets=/team/*,/team-2/wandb"), "{text}");
+}
+
+#[tokio::test]
+async fn the_plan_has_paths_and_no_values() {
     let harness = Harness::new(2);
     store(&harness, &["GIT_TOKEN", "HF_TOKEN", "team-key"]);
+    harness.cloud.add_parameter("/team/wandb", true);
     harness.deliver(&harness.put("sent.yaml", FILE)).await.unwrap();
     let sweep = &harness.store.state().0[0];
     assert_eq!(sweep.stage, Stage::Running);
@@ -46,7 +62,11 @@ async fn the_plan_has_names_and_no_values() {
     let preparation = json!(sweep.plan.as_ref().unwrap())["code"].clone();
     let expected = json!({
         "code": {"private": {"git": "https://git.example/me/train.git"}, "token": parameter("GIT_TOKEN")},
-        "env": {"HF_TOKEN": {"secret": parameter("HF_TOKEN")}, "KEY": {"secret": parameter("team-key")}},
+        "env": {
+            "HF_TOKEN": {"secret": parameter("HF_TOKEN")},
+            "KEY": {"secret": parameter("team-key")},
+            "WANDB_API_KEY": {"secret": "/team/wandb"},
+        },
     });
     assert_eq!(preparation, expected);
 }

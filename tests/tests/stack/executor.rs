@@ -295,7 +295,7 @@ async fn a_job_definition_is_found_by_every_name_that_batch_takes() {
         let command = Command::CheckTarget { sweep: rig.trial.sweep.clone(), prepared };
         let events = executor.execute(command).await.unwrap();
         let [Outcome::TargetChecked { prepared, target, .. }] = &events[..] else { panic!("{events:?}") };
-        let checked = target::check(prepared, target);
+        let checked = target::check(prepared, target, "bucket");
         checked.map(|checked| checked.prepared.plan.definition).map_err(|problems| problems[0].help.clone())
     };
     let newest = Ok(format!("{arn}:2"));

@@ -1,9 +1,10 @@
-//! The way of a newcomer: a folder that is not in git, packages, a key and a data set, interrupted twice.
+//! The way of a newcomer: a folder that is not in git, packages, an own key and a team's, and data sets, interrupted twice.
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use aws_sdk_ssm::types::ParameterType;
 use serde_json::json;
 use spotsweep_tests::local::{Stack, eventually, s3};
 
@@ -17,7 +18,7 @@ spotsweep:
   setup:
   - python3 -m venv "$HOME/packages"
   - '"$HOME/packages/bin/pip" install --quiet --no-index --find-links wheels --requirement requirements.txt'
-  secrets: {WANDB_API_KEY: WANDB_API_KEY}
+  secrets: {WANDB_API_KEY: WANDB_API_KEY, TEAM_KEY: /team/keys/hf}
   data:
     digits: s3://spotsweep-local/data/digits/
     words: {from: s3://spotsweep-local-data/words.tar, unpack: true}
@@ -33,6 +34,7 @@ import model, reading
 checkpoint = Path(os.environ["SPOTSWEEP_CHECKPOINTS"]) / "step"
 step = int(checkpoint.read_text()) if checkpoint.exists() else 0
 print("begins at", step, "with", len(os.environ["WANDB_API_KEY"]), "characters of a key", os.environ["WANDB_API_KEY"])
+print("the key of the team is", os.environ["TEAM_KEY"], "of", len(os.environ["TEAM_KEY"]))
 while step < 8:
     step += 1
     part = checkpoint.with_name("part")
@@ -83,6 +85,7 @@ with zipfile.ZipFile(f"{sys.argv[1]}/scores-1.0-py3-none-any.whl", "w") as wheel
 "#;
 
 const KEY: &str = "wandb_first/key+of 40 characters, or so";
+const TEAM_KEY: &str = "wandb_second/key+of the team";
 
 fn write(folder: &Path, model: &str) {
     fs::create_dir_all(folder.join("wheels")).unwrap();
@@ -92,6 +95,11 @@ fn write(folder: &Path, model: &str) {
     fs::write(folder.join("requirements.txt"), "scores==1.0\n").unwrap();
     let made = Command::new("python3").args(["-c", WHEEL]).arg(folder.join("wheels")).status().unwrap();
     assert!(made.success());
+}
+
+async fn store_of_team(stack: &Stack) {
+    let put = aws_sdk_ssm::Client::new(&stack.config()).put_parameter().name("/team/keys/hf").value(TEAM_KEY);
+    put.r#type(ParameterType::SecureString).send().await.unwrap();
 }
 
 async fn upload(stack: &Stack) {
@@ -120,6 +128,8 @@ async fn a_folder_a_key_and_a_data_set_become_a_trained_model() {
     run(&stack, &["validate", file]).await.said(0, "");
     run(&stack, &["submit", file]).await.said(1, "no secret WANDB_API_KEY");
     set(&stack, "WANDB_API_KEY", KEY).await.said(0, "");
+    run(&stack, &["submit", file]).await.said(1, "no parameter /team/keys/hf");
+    store_of_team(&stack).await;
     run(&stack, &["submit", file]).await.said(1, "nothing is at s3://spotsweep-local/data/digits/");
     upload(&stack).await;
     let sweep = run(&stack, &["submit", file]).await.said(0, "submitted").out.trim().to_owned();
@@ -146,6 +156,7 @@ async fn a_folder_a_key_and_a_data_set_become_a_trained_model() {
     assert!(logs[1].contains("data set digits: 1000 bytes are on this instance"), "{}", logs[1]);
     assert!(logs[2].contains("version 1") && logs[1].contains("begins at 3"), "{logs:?}");
     assert!(logs[0].contains("characters of a key ***"), "{}", logs[0]);
+    assert!(logs[2].contains(&format!("the key of the team is *** of {}", TEAM_KEY.len())), "{}", logs[2]);
     let explained = run(&stack, &["explain", &sweep, "0", "--verbose"]).await.said(0, "").out;
     assert!(explained.contains("attempt 1 has fetched its data: "), "{explained}");
     found_nowhere(&stack, &sweep, &logs.concat()).await;

@@ -63,6 +63,8 @@ async fn a_secret_is_where_it_is_used_and_nowhere_else() {
     let missing = stack.subfolder("files").join("missing.yaml");
     fs::write(&missing, &text).unwrap();
     run(&stack, &["submit", missing.to_str().unwrap()]).await.said(1, "no secret team-key");
+    fs::write(&missing, text.replace("team-key", "/others/key")).unwrap();
+    run(&stack, &["submit", missing.to_str().unwrap()]).await.said(1, "AllowedSecrets=/team/*,/others/key");
     refused(&stack).await;
     set(&stack, "team-key", &format!("{FIRST}\n")).await.said(0, "version 1");
     let listed = run(&stack, &["secret", "ls"]).await.said(0, "").out;

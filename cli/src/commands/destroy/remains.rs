@@ -2,8 +2,6 @@
 
 use aws_sdk_batch::types::JobDefinition;
 use aws_sdk_ec2::types::Filter;
-use aws_sdk_ssm::types::ParameterMetadata;
-use spotsweep_protocol::claim::secret_name;
 use spotsweep_records::sweep::Sweep;
 use spotsweep_records::workspace::SWEEP_TAG;
 
@@ -58,14 +56,7 @@ impl Remains {
             definitions.extend(Some(found).filter(is_own).and_then(|found| found.job_definition_arn));
         }
         let secrets = Secrets::of_bucket(&target.config, bucket);
-        let names = secrets
-            .all()
-            .await?
-            .iter()
-            .filter_map(ParameterMetadata::name)
-            .map(secret_name)
-            .map(str::to_owned)
-            .collect();
+        let names = secrets.all().await?.iter().filter_map(|found| secrets.name(found).map(str::to_owned)).collect();
         Ok(Self { ec2, batch, snapshots, definitions, secrets: (secrets, names) })
     }
 

@@ -5,7 +5,7 @@ use std::{env, fs};
 
 use serde_json::{Map, Value, json};
 use spotsweep_protocol::claim::{Patterns, data_variable};
-use spotsweep_sweep_file::{Goal, Settings, SweepFile};
+use spotsweep_sweep_file::{Goal, SecretSource, Settings, SweepFile};
 
 use super::super::retry::code_value;
 
@@ -41,10 +41,15 @@ impl OneTrial {
             // A folder is the one in which the command runs.
             if let Some(code) = code.as_ref().filter(|code| code.folder().is_none()) {
                 rest["spotsweep"]["code"] = code_value(code);
+                if let Some(token) = code.token() {
+                    rest["spotsweep"]["code"]["token"] = json!(SecretSource::of(token).anywhere());
+                }
             }
+            // The local stack has another account.
+            let secrets = secrets.iter().map(|(variable, text)| (variable.as_str(), SecretSource::of(text).anywhere()));
             rest["spotsweep"]["setup"] = json!(setup);
             rest["spotsweep"]["env"] = json!(env);
-            rest["spotsweep"]["secrets"] = json!(secrets);
+            rest["spotsweep"]["secrets"] = secrets.collect();
         }
         let sources = file.into_iter().flat_map(|file| file.settings.data.keys());
         let data = sources.map(|name| data_variable(name)).collect();
@@ -93,13 +98,15 @@ mod tests {
 
     #[test]
     fn a_sweep_has_its_first_trial_with_the_given_command() {
-        let file = b"metric: {name: a b, goal: maximize}\nmetrics: [{name: x, regex: '(y)'}]\nprogram: p.py\nmethod: grid\nparameters: {lr: {values: [0.1, 0.2]}}\nspotsweep: {outputs: {exclude: [a], checkpoints: all}}\n";
+        let file = b"metric: {name: a b, goal: maximize}\nmetrics: [{name: x, regex: '(y)'}]\nprogram: p.py\nmethod: grid\nparameters: {lr: {values: [0.1, 0.2]}}\nspotsweep: {outputs: {exclude: [a], checkpoints: all}, code: {git: 'https://h/x', token: GIT}, secrets: {A: a, B: 'arn:aws:ssm:eu-west-1:1:parameter/t/b'}}\n";
         let file = spotsweep_sweep_file::parse("f.yaml", "", file).unwrap();
         let text = |file, command: &[String]| OneTrial::new(file, command).text();
         let own: Value = serde_json::from_str(&text(Some(&file), &[])).unwrap();
         assert_eq!((&own["trials"], &own["metric"]["name"]), (&json!([{"lr": 0.1}]), &json!("a b")));
         assert_eq!(own["metrics"], json!([{"name": "x", "regex": "(y)"}]));
         assert_eq!(own["spotsweep"]["outputs"], json!({"include": [], "exclude": ["a"], "checkpoints": "all"}));
+        assert_eq!(own["spotsweep"]["code"], json!({"git": "https://h/x", "token": "GIT"}));
+        assert_eq!(own["spotsweep"]["secrets"], json!({"A": "a", "B": "/t/b"}));
         let given = text(Some(&file), &["./run.sh".to_owned()]);
         assert!(given.contains("\"./run.sh\"]"), "{given}");
         assert!(spotsweep_sweep_file::parse("f.yaml", "", given.as_bytes()).is_ok());

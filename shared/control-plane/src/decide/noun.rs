@@ -196,7 +196,7 @@ mod tests {
         let held = Versioned { record, version: 1, due: None, recent: History::new() };
         let view = View { sweep: Some(held), ..View::default() };
         let values = [("SPOTSWEEP_QUEUE", "q"), ("SPOTSWEEP_JOB_DEFINITION", "d")];
-        let names = ["SPOTSWEEP_BUCKET", "SPOTSWEEP_CLAIM_FUNCTION", "SPOTSWEEP_TRIAL_ROLE"];
+        let names = ["SPOTSWEEP_BUCKET", "SPOTSWEEP_CLAIM_FUNCTION", "SPOTSWEEP_TRIAL_ROLE", "SPOTSWEEP_PARAMETERS"];
         let settings = Settings::from_variables(|name| {
             let value = values.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
             value.or_else(|| names.contains(&name).then(|| "x".into()))

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Context, data, stall};
+use super::{Context, data, secrets, stall};
 use crate::settings::{KEEP_FAILED_SECONDS, WORKSPACE_GIB};
-use spotsweep_protocol::claim::{Patterns, Preparation, secret_parameter};
+use spotsweep_protocol::claim::{Patterns, Preparation};
 use spotsweep_records::sweep::{EarlyStopping, Plan, Prepared, Ranking};
 use spotsweep_records::workspace::{Keep, Origin, WorkspacePlan};
 use spotsweep_sweep_file::{
-    self as sweep_file, ATTEMPTS, Folder, Goal, InitializationRate, Rejected, Resources, Settings, Start, SweepFile,
-    Warning, Workspace,
+    self as sweep_file, ATTEMPTS, Folder, Goal, InitializationRate, Rejected, Resources, SecretSource, Settings, Start,
+    SweepFile, Warning, Workspace,
 };
 
 /// Returns the plan of a file.
@@ -37,6 +37,7 @@ pub(super) fn plan(file: SweepFile, context: Context<'_>) -> Result<Prepared, Re
         problems.push(file.problem_at("code", message, help.to_owned()));
     }
     problems.extend(data::misplaced(&file, &context.settings.bucket));
+    problems.extend(secrets::unreachable(&file, context.settings));
     let trials = u32::try_from(file.trial_count()).unwrap_or(u32::MAX);
     let plan = Plan {
         trials,
@@ -81,13 +82,13 @@ pub(super) fn plan(file: SweepFile, context: Context<'_>) -> Result<Prepared, Re
     }
 }
 
-/// Returns what the attempts prepare, with the secrets of the deployment that has this bucket.
+/// Returns what the attempts prepare. The deployment has this bucket.
 fn preparation(settings: &Settings, bucket: &str) -> Option<Preparation> {
-    let parameter = |(variable, name): (&String, &String)| (variable.clone(), secret_parameter(bucket, name));
+    let path = |(variable, text): (&String, &String)| (variable.clone(), SecretSource::of(text).parameter(bucket));
     Preparation::new(
         settings.code.as_ref().and_then(|code| code.fetched(bucket)),
         settings.setup.clone(),
-        (settings.env.clone(), settings.secrets.iter().map(parameter).collect()),
+        (settings.env.clone(), settings.secrets.iter().map(path).collect()),
         settings.resources.and_then(|resources| resources.shared_memory_mib),
     )
 }
@@ -169,6 +170,7 @@ mod tests {
                 "SPOTSWEEP_BUCKET"
                 | "SPOTSWEEP_CLAIM_FUNCTION"
                 | "SPOTSWEEP_TRIAL_ROLE"
+                | "SPOTSWEEP_PARAMETERS"
                 | "SPOTSWEEP_QUEUE"
                 | "SPOTSWEEP_JOB_DEFINITION" => Some("x".to_owned()),
                 _unset => None,

@@ -53,7 +53,7 @@ impl Scene {
         sweep.plan = Some(serde_json::from_value(plan).unwrap());
         sweep.claim_token = Some(Secret::of([7; 16]));
         let trial = Trial::new(sweep.id.clone(), 0, JobId::from("j".to_owned()));
-        let names = ["SPOTSWEEP_BUCKET", "SPOTSWEEP_CLAIM_FUNCTION", "SPOTSWEEP_TRIAL_ROLE"];
+        let names = ["SPOTSWEEP_BUCKET", "SPOTSWEEP_CLAIM_FUNCTION", "SPOTSWEEP_TRIAL_ROLE", "SPOTSWEEP_PARAMETERS"];
         let settings = Settings::from_variables(|name| names.contains(&name).then(|| "x".into())).unwrap();
         let view = View { sweep: held(sweep), trial: held(trial), ..View::default() };
         Self { view, now: NOW, settings, attempt: 0, sequence: 0 }

@@ -272,7 +272,9 @@ mod tests {
         let volume = Workspace::new(Origin::Blank, place, now);
 
         let settings = Settings::from_variables(|name| {
-            ["SPOTSWEEP_BUCKET", "SPOTSWEEP_CLAIM_FUNCTION", "SPOTSWEEP_TRIAL_ROLE"].contains(&name).then(|| "x".into())
+            ["SPOTSWEEP_BUCKET", "SPOTSWEEP_CLAIM_FUNCTION", "SPOTSWEEP_TRIAL_ROLE", "SPOTSWEEP_PARAMETERS"]
+                .contains(&name)
+                .then(|| "x".into())
         })
         .unwrap();
         let view = View {

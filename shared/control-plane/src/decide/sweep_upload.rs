@@ -114,7 +114,7 @@ pub(super) fn read(view: &View, file: &Dropped, context: Context<'_>) -> Decisio
 }
 
 pub(super) fn checked(view: &View, prepared: &Prepared, target: &Target) -> Decision {
-    reading(view, |sweep| match target::check(prepared, target) {
+    reading(view, |sweep| match target::check(prepared, target, &sweep.upload.bucket) {
         Ok(Checked { prepared, image: None }) => store(sweep, prepared),
         Ok(Checked { prepared, image: Some(wanted) }) => Decision::advance("registering the image")
             .then(Command::RegisterImage { sweep: sweep.id.clone(), prepared, wanted }),

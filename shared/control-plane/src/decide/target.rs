@@ -6,13 +6,12 @@
 
 use std::collections::BTreeMap;
 
-use spotsweep_protocol::claim::{Preparation, secret_name};
 use spotsweep_records::sweep::Prepared;
 use spotsweep_records::sweep::target::{Base, BaseSnapshot, BaseVolume, Definition, Queue, Target, is_volume_id};
 use spotsweep_records::workspace::{Keep, Origin, SWEEP_TAG, WorkspacePlan};
 use spotsweep_sweep_file::{Problem, Warning};
 
-use super::image;
+use super::{image, secrets};
 use crate::command::ImageDefinition;
 
 /// File name of the runner's program.
@@ -34,11 +33,11 @@ pub struct Checked {
     pub image: Option<ImageDefinition>,
 }
 
-/// Checks the target of a plan.
+/// Checks the target of a plan, for the deployment with this bucket.
 ///
 /// # Errors
 /// Returns a problem at its line of the file for everything that is missing or cannot be used.
-pub fn check(prepared: &Prepared, target: &Target) -> Result<Checked, Vec<Problem>> {
+pub fn check(prepared: &Prepared, target: &Target, bucket: &str) -> Result<Checked, Vec<Problem>> {
     let mut checked = Checked { prepared: prepared.clone(), image: None };
     let plan = &mut checked.prepared.plan;
     let mut problems = Vec::new();
@@ -79,14 +78,7 @@ pub fn check(prepared: &Prepared, target: &Target) -> Result<Checked, Vec<Proble
             Err(refused) => at("workspace", refused),
         }
     }
-    for parameter in prepared.plan.secrets().difference(&target.secrets) {
-        let name = secret_name(parameter);
-        let is_of_code =
-            prepared.plan.preparation.as_ref().and_then(Preparation::code_token).as_ref() == Some(parameter);
-        let setting = if is_of_code { "code" } else { "secrets" };
-        let message = format!("this deployment has no secret {name}");
-        problems.push(prepared.file.problem_at(setting, message, format!("store it: `spotsweep secret set {name}`")));
-    }
+    problems.extend(secrets::missing(prepared, &target.secrets, bucket));
     if problems.is_empty() { Ok(checked) } else { Err(problems) }
 }
 

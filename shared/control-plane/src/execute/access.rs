@@ -6,7 +6,6 @@ use crate::calls::{AssumeRole, Sts, Tag};
 use crate::command::{Command, Reads};
 use crate::event::TrialRequest;
 use crate::outcome::Outcome;
-use spotsweep_protocol::claim::secret_name;
 use spotsweep_records::workspace::TrialRef;
 
 /// Returns the service that issues credentials to attempts.
@@ -42,8 +41,8 @@ async fn issue(
     tags.extend(restores.map(|TrialRef { sweep, index }| tag("restores", format!("{sweep}/trials/{index}"))));
     tags.extend(code.map(|sha256| tag("code", sha256)));
     // A variable of a policy has one value, so each secret and each data set has a tag of its own.
-    let names = secrets.iter().map(|parameter| secret_name(parameter).to_owned());
-    tags.extend(names.enumerate().map(|(number, name)| tag(&format!("secret-{number}"), name)));
+    let paths = secrets.iter().map(|path| path.trim_start_matches('/').to_owned());
+    tags.extend(paths.enumerate().map(|(number, path)| tag(&format!("secret-{number}"), path)));
     tags.extend(data.into_iter().enumerate().map(|(number, place)| tag(&format!("data-{number}"), place)));
     let session = format!("trial-{index}-attempt-{attempt}");
     let access = sts.assume_role(AssumeRole { role, session, tags }).await?;

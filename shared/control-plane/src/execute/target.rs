@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Executed, Service, Taken, all_pages, described, image};
 use crate::calls::{
     Batch, CallError, DescribeJobDefinitions, DescribeParameters, DescribeSnapshots, DescribeVolumes, Ec2, Filter,
-    JobDefinition, Snapshot, Ssm, Volume,
+    JobDefinition, Parameter, Snapshot, Ssm, Volume,
 };
 use crate::command::Command;
 use crate::outcome::Outcome;
@@ -105,14 +105,15 @@ async fn base(ec2: &impl Ec2, query: Option<BaseQuery>) -> Result<Base, CallErro
     })
 }
 
-/// Returns those of the secrets that exist.
-async fn secrets(ssm: &impl Ssm, names: BTreeSet<String>) -> Result<BTreeSet<String>, CallError> {
-    if names.is_empty() {
-        return Ok(names);
+/// Returns those of the secrets that exist, and whether each is encrypted.
+async fn secrets(ssm: &impl Ssm, paths: BTreeSet<String>) -> Result<BTreeMap<String, bool>, CallError> {
+    if paths.is_empty() {
+        return Ok(BTreeMap::new());
     }
-    let names: Vec<String> = names.into_iter().collect();
+    let names: Vec<String> = paths.into_iter().collect();
     let page = |next_token| ssm.describe_parameters(DescribeParameters { names: names.clone(), next_token });
-    Ok(all_pages(page).await?.into_iter().collect())
+    let found = all_pages(page).await?.into_iter();
+    Ok(found.map(|Parameter { name, is_encrypted }| (name, is_encrypted)).collect())
 }
 
 async fn snapshot(ec2: &impl Ec2, id: String) -> Result<Option<BaseSnapshot>, CallError> {

@@ -14,8 +14,8 @@ pub const PACKED_PREFIX: &str = "code/";
 /// Environment variables by name.
 pub type Environment = BTreeMap<String, String>;
 
-/// The name of a secret in SSM Parameter Store by the variable that gets its value.
-pub type SecretNames = BTreeMap<String, String>;
+/// The path of a secret in SSM Parameter Store by the variable that gets its value.
+pub type SecretPaths = BTreeMap<String, String>;
 
 /// What an attempt prepares before the training command.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,7 +52,7 @@ pub enum Variable {
     Text(String),
     /// The runner reads it for each attempt.
     Secret {
-        /// The parameter's name in SSM Parameter Store.
+        /// The parameter's path in SSM Parameter Store.
         secret: String,
     },
 }
@@ -72,7 +72,7 @@ pub enum Code {
     Private {
         /// The repository.
         private: Git,
-        /// The name in SSM Parameter Store of a token or of a private key.
+        /// The path in SSM Parameter Store of a token or of a private key.
         token: String,
     },
 }
@@ -93,14 +93,14 @@ pub fn packed_key(sha256: &str) -> String {
     format!("{PACKED_PREFIX}{sha256}.tar.zst")
 }
 
-/// Returns the name in SSM Parameter Store of a deployment's secret. The bucket's name is the deployment's own.
+/// Returns the path in SSM Parameter Store of a deployment's own secret. The bucket's name is the deployment's own.
 pub fn secret_parameter(bucket: &str, name: &str) -> String {
     format!("/spotsweep/{bucket}/{name}")
 }
 
-/// Returns the secret's own name.
-pub fn secret_name(parameter: &str) -> &str {
-    parameter.rsplit('/').next().unwrap_or_default()
+/// Returns the name of a secret, if the path is that of a deployment's own one.
+pub fn secret_name<'a>(bucket: &str, parameter: &'a str) -> Option<&'a str> {
+    parameter.strip_prefix(secret_parameter(bucket, "").as_str())
 }
 
 impl Preparation {
@@ -108,7 +108,7 @@ impl Preparation {
     pub fn new(
         code: Option<Code>,
         setup: Vec<String>,
-        (env, secrets): (Environment, SecretNames),
+        (env, secrets): (Environment, SecretPaths),
         shared_memory_mib: Option<u32>,
     ) -> Option<Self> {
         let texts = env.into_iter().map(|(variable, text)| (variable, Variable::Text(text)));
@@ -188,7 +188,7 @@ impl Preparation {
     }
 
     /// Returns the secrets that the command and the setup get.
-    pub fn secrets(&self) -> SecretNames {
+    pub fn secrets(&self) -> SecretPaths {
         let secret = |(name, value): (&String, &Variable)| match value {
             Variable::Text(_) => None,
             Variable::Secret { secret } => Some((name.clone(), secret.clone())),
@@ -196,7 +196,7 @@ impl Preparation {
         self.variables().filter_map(secret).collect()
     }
 
-    /// Returns the name of the secret that opens the repository of the code, if it needs one.
+    /// Returns the path of the secret that opens the repository of the code, if it needs one.
     pub fn code_token(&self) -> Option<String> {
         match self.code() {
             Some(Code::Private { token, .. }) => Some(token),
@@ -204,7 +204,7 @@ impl Preparation {
         }
     }
 
-    /// Returns the names of all secrets that an attempt reads, each once: those of variables, and that of the code.
+    /// Returns the paths of all secrets that an attempt reads, each once: those of variables, and that of the code.
     pub fn all_secrets(&self) -> BTreeSet<String> {
         self.secrets().into_values().chain(self.code_token()).collect()
     }
@@ -264,11 +264,11 @@ mod tests {
     #[test]
     fn earlier_runners_understand_code_from_git_alone() {
         let git = Git { git: "https://u:secret@h/x.git".to_owned(), reference: None };
-        let none = || (Environment::new(), SecretNames::new());
+        let none = || (Environment::new(), SecretPaths::new());
         let plain = Preparation::new(Some(Code::Git(git.clone())), Vec::new(), none(), None).unwrap();
         assert_eq!(json!(plain), json!({"git": "https://u:secret@h/x.git"}));
         let env = Environment::from([("TOKEN".to_owned(), "secret".to_owned())]);
-        let secrets = SecretNames::from([("KEY".to_owned(), "/own/KEY".to_owned())]);
+        let secrets = SecretPaths::from([("KEY".to_owned(), "/own/KEY".to_owned())]);
         let packed = Code::Packed { sha256: "ab".to_owned() };
         let private = Code::Private { private: git.clone(), token: "/own/GIT".to_owned() };
         for code in [None, Some(Code::Git(git)), Some(packed), Some(private)] {
@@ -286,7 +286,7 @@ mod tests {
     /// An earlier runner reads values as texts, and code in two forms.
     #[test]
     fn earlier_runners_cannot_read_secrets() {
-        let secrets = SecretNames::from([("KEY".to_owned(), "/own/KEY".to_owned())]);
+        let secrets = SecretPaths::from([("KEY".to_owned(), "/own/KEY".to_owned())]);
         let whole = Preparation::new(None, Vec::new(), (Environment::new(), secrets), None).unwrap();
         assert_eq!(json!(whole), json!({"env": {"KEY": {"secret": "/own/KEY"}}}));
         let git = Git { git: "https://h/x.git".to_owned(), reference: None };

@@ -1,7 +1,7 @@
 //! What AWS shows of the job definition, the queue and the snapshots or volumes that a sweep names. The rules about it
 //! are in `decide/target.rs`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::sweep::Prepared;
 use crate::workspace::Origin;
@@ -48,8 +48,8 @@ pub struct Target {
     pub queue: Option<Queue>,
     /// What the workspaces start from.
     pub base: Base,
-    /// Those of the plan's secrets that exist.
-    pub secrets: BTreeSet<String>,
+    /// The paths of those of the plan's secrets that exist, and whether the value of each is encrypted.
+    pub secrets: BTreeMap<String, bool>,
 }
 
 /// A revision of a job definition, with the fields that a sweep's check needs.

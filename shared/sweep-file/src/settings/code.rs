@@ -1,14 +1,15 @@
 //! `code:` under `spotsweep:`: the training code, from a folder or from git.
 
 use schemars::JsonSchema;
-use spotsweep_protocol::claim::{self, secret_parameter};
+use spotsweep_protocol::claim;
 use spotsweep_protocol::redact::credentials;
 
 use super::keys_of;
 use super::outputs::patterns;
-use crate::fields::{Fields, secret_name, text};
+use crate::fields::{Fields, secret, text};
 use crate::problem::Report;
 use crate::scalar::Scalar;
+use crate::secret_source::SecretSource;
 use crate::tree::{Kind, Node};
 
 /// Keys of `code`.
@@ -32,7 +33,7 @@ pub enum Code {
         git: String,
         /// Branch, tag or commit; the default branch if absent.
         reference: Option<String>,
-        /// Name of the secret with a token or a private key that opens the repository.
+        /// What names the secret with a token or a private key that opens the repository ([`SecretSource::of`]).
         token: Option<String>,
     },
     /// A folder next to the sweep file, which is not packed yet.
@@ -60,7 +61,7 @@ impl Code {
         }
     }
 
-    /// Returns the name of the secret that opens the repository.
+    /// Returns what names the secret that opens the repository.
     pub fn token(&self) -> Option<&str> {
         match self {
             Self::Git { token, .. } => token.as_deref(),
@@ -68,14 +69,16 @@ impl Code {
         }
     }
 
-    /// Returns the code that trials can fetch; `None` for a folder that is not packed yet. The token is a secret
-    /// of the deployment that has this bucket.
+    /// Returns the code that trials can fetch; `None` for a folder that is not packed yet. The deployment has
+    /// this bucket.
     pub fn fetched(&self, bucket: &str) -> Option<claim::Code> {
         match self {
             Self::Git { git, reference, token } => {
                 let git = claim::Git { git: git.clone(), reference: reference.clone() };
                 Some(match token {
-                    Some(name) => claim::Code::Private { private: git, token: secret_parameter(bucket, name) },
+                    Some(token) => {
+                        claim::Code::Private { private: git, token: SecretSource::of(token).parameter(bucket) }
+                    }
                     None => claim::Code::Git(git),
                 })
             }
@@ -114,7 +117,8 @@ pub(super) struct CodeFields {
     git: Option<String>,
     /// Branch, tag or commit; the default branch if absent.
     r#ref: Option<String>,
-    /// Name of the secret with a token or a private key for the repository. `spotsweep secret set` stores it.
+    /// The secret with a token or a private key for the repository: a name that `spotsweep secret set` has stored, or the path
+    /// or ARN of a parameter in SSM Parameter Store.
     token: Option<String>,
     /// Path of a folder, from the sweep file's folder.
     folder: Option<String>,
@@ -219,7 +223,7 @@ fn git(fields: Fields<'_>, report: &mut Report<'_>) -> Option<Code> {
             "store it with `spotsweep secret set GIT_TOKEN`, delete it from the URL and write `token: GIT_TOKEN`";
         report.add(node.place, message, help);
     }
-    let token = fields.get("token").and_then(|node| secret_name(node, "token", report));
+    let token = fields.get("token").and_then(|node| secret(node, "token", report));
     if let (Some((message, help)), Some(entry)) = (token_problem(git), fields.entry("token")) {
         report.add(entry.key_place, message, help);
     }

@@ -1,5 +1,5 @@
 //! `secrets:` under `spotsweep:`: variables of the trainings whose values the runner reads from SSM Parameter Store for
-//! each attempt. The file has only names.
+//! each attempt. The file has only names, paths and ARNs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,16 +7,18 @@ use schemars::JsonSchema;
 
 use super::environment::{variable_problem, warn_about_parameter};
 use super::{Settings, Written};
-use crate::fields::{Fields, secret_name};
+use crate::fields::{Fields, secret};
 use crate::problem::{Place, Report};
 use crate::secret_name::{secret_name_problem, start};
+use crate::secret_source::SecretSource;
 use crate::tree::{Kind, Node};
 
 /// The most secrets of a sweep, with that of its code. Each is a tag of the session whose credentials read it, and the
 /// role names each tag (TrialRole in infra/control-plane.yaml).
 const MOST_SECRETS: usize = 10;
 
-/// A list of names, each of a variable and of its secret, or the secret's name for each variable.
+/// A list of names, each of a variable and of its secret. Or for each variable the secret's name, or the path or ARN of a
+/// parameter.
 #[derive(JsonSchema)]
 #[schemars(untagged)]
 #[expect(dead_code, reason = "describes the written form to the JSON Schema; parsing goes over the spanned tree")]
@@ -25,7 +27,7 @@ pub(super) enum SecretsSchema {
     Named(BTreeMap<String, Written>),
 }
 
-/// Reads the name of the secret for each variable. `parameters` are the variables of the parameters.
+/// Reads what names the secret of each variable ([`SecretSource::of`]). `parameters` are the variables of the parameters.
 pub(super) fn read(
     node: &Node,
     env: &BTreeMap<String, String>,
@@ -41,8 +43,13 @@ pub(super) fn read(
     match &node.kind {
         Kind::List(nodes) => {
             for node in nodes {
-                if let Some(name) = secret_name(node, "secrets", report) {
-                    add(&name, node.place, name.clone(), report);
+                let Some(text) = secret(node, "secrets", report) else { continue };
+                match SecretSource::of(&text) {
+                    SecretSource::Own(name) => add(name, node.place, name.to_owned(), report),
+                    SecretSource::Path(_) | SecretSource::Arn { .. } => {
+                        let message = format!("`{}…` is no name, and a list has no variable for it", start(&text));
+                        report.add(node.place, message, "name the variable too: `secrets: {VARIABLE: /PATH}`");
+                    }
                 }
             }
         }
@@ -52,11 +59,11 @@ pub(super) fn read(
                 let is_name = secret_name_problem(&entry.key).is_none();
                 if !is_name {
                     let message = format!("`{}…` is no name of a variable", start(&entry.key));
-                    let help = "write the variable first, then the name of its secret: `VARIABLE: NAME`";
+                    let help = "write the variable first, then its secret: `VARIABLE: NAME`";
                     report.add(entry.key_place, message, help);
                 }
                 let what = if is_name { &entry.key } else { "secrets" };
-                if let (Some(name), true) = (secret_name(&entry.value, what, report), is_name) {
+                if let (Some(name), true) = (secret(&entry.value, what, report), is_name) {
                     add(&entry.key, entry.key_place, name, report);
                 }
             }
@@ -80,7 +87,7 @@ fn check_variable(name: &str, at: Place, env: &BTreeMap<String, String>, report:
 
 /// Checks how many secrets there are, with that of the code.
 pub(super) fn check_number(fields: Fields<'_>, settings: &Settings, report: &mut Report<'_>) {
-    let number = settings.secret_names().len();
+    let number = settings.secret_sources().len();
     if let (true, Some(node)) = (number > MOST_SECRETS, fields.get("secrets")) {
         let message = format!("the sweep has {number} secrets");
         report.add(node.place, message, format!("at most {MOST_SECRETS} are possible, with the `token` of `code`"));
@@ -88,8 +95,8 @@ pub(super) fn check_number(fields: Fields<'_>, settings: &Settings, report: &mut
 }
 
 impl Settings {
-    /// Returns the names of all secrets that an attempt reads, each once: those of variables, and that of the code.
-    pub fn secret_names(&self) -> BTreeSet<&str> {
+    /// Returns what names the secrets that an attempt reads, each once: those of variables, and that of the code.
+    pub fn secret_sources(&self) -> BTreeSet<&str> {
         let token = self.code.as_ref().and_then(super::Code::token);
         self.secrets.values().map(String::as_str).chain(token).collect()
     }

@@ -150,6 +150,11 @@ fn data_set() -> Json {
     prop_oneof![2 => url.clone(), 1 => with("from", url, some_of(vec![("unpack", unpack)]))].boxed()
 }
 
+fn secret() -> Json {
+    let right = one_of(&["A", "a-b", "hf_", "2", "/a/b", "arn:aws:ssm:r:1:parameter/a/b"]);
+    prop_oneof![6 => right, 1 => one_of(&["/a/", "/aws/b", "arn:aws:ssm:r:1", "a/b"])].boxed()
+}
+
 fn own() -> Json {
     let patterns = prop::collection::vec(pattern(), 1..3).prop_map(Value::from).boxed();
     let workspace = some_of(vec![
@@ -174,7 +179,7 @@ fn own() -> Json {
         ("code", one_of(&[".", "../train"])),
         ("setup", one_of(&["pip install x", "make"])),
         ("env", named(scalar(), 0..3)),
-        ("secrets", one_of(&["A", "a-b", "hf_", "2"]).prop_map(|name| json!([name])).boxed()),
+        ("secrets", prop_oneof![secret().prop_map(|named| json!([named])), named(secret(), 0..3)].boxed()),
         ("data", named(data_set(), 0..3)),
         ("command", one_of(&["python", "${args}"]).prop_map(|element| json!([element])).boxed()),
         ("resources", pairs("vcpus", "gpus", (1_i64..9).prop_map(Value::from).boxed())),

@@ -63,7 +63,7 @@ impl Scene {
         let mut sweep = Sweep::new(serde_json::from_value(upload).unwrap());
         sweep.plan = Some(serde_json::from_value(plan).unwrap());
         sweep.claim_token = Some(Secret::of([7; 16]));
-        let names = ["SPOTSWEEP_BUCKET", "SPOTSWEEP_CLAIM_FUNCTION", "SPOTSWEEP_TRIAL_ROLE"];
+        let names = ["SPOTSWEEP_BUCKET", "SPOTSWEEP_CLAIM_FUNCTION", "SPOTSWEEP_TRIAL_ROLE", "SPOTSWEEP_PARAMETERS"];
         let settings = Settings::from_variables(|name| names.contains(&name).then(|| "x".into())).unwrap();
         Self { sweep, trials: BTreeMap::new(), settings, sequence: 0, commands: Vec::new() }
     }

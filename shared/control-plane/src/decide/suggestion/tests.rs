@@ -57,7 +57,7 @@ impl Scene {
         sweep.claim_token = Some(Secret::of([7; 16]));
         let plan = Plan { repeats: file.repeats().cloned(), ..serde_json::from_value(plan).unwrap() };
         sweep.plan = Some(plan);
-        let names = ["SPOTSWEEP_BUCKET", "SPOTSWEEP_CLAIM_FUNCTION", "SPOTSWEEP_TRIAL_ROLE"];
+        let names = ["SPOTSWEEP_BUCKET", "SPOTSWEEP_CLAIM_FUNCTION", "SPOTSWEEP_TRIAL_ROLE", "SPOTSWEEP_PARAMETERS"];
         let settings = Settings::from_variables(|name| names.contains(&name).then(|| "x".into())).unwrap();
         let search = Arc::new(file.search().unwrap().clone());
         Self { sweep, search, settings, trials: BTreeMap::new(), reserved: Vec::new() }
