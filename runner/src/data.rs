@@ -8,18 +8,23 @@ mod objects;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
+use spotsweep_data_cache::next::{ROOM_PATIENCE, Shortage};
 use spotsweep_data_cache::{Cache, DataError, Held, Progress, Settings};
 use spotsweep_protocol::cause::chain;
 use spotsweep_protocol::claim::{DATA_FOLDER, DataSet, Fetch};
 use spotsweep_protocol::words::size;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use self::objects::S3Objects;
 use crate::claim::Claims;
 use crate::config::Config;
 use crate::exit::Failure;
 use crate::log::say;
+
+/// How often a runner looks whether other trials' sets have made room.
+const ROOM_POLL: Duration = Duration::from_secs(10);
 
 /// Why an attempt has no data.
 #[derive(Debug, thiserror::Error)]
@@ -60,8 +65,7 @@ pub(crate) async fn prepare(
         let failed = |source| failure((&set.name, own), source);
         let cached = Cache::open(cache).map_err(failed)?;
         let objects = Arc::new(S3Objects::new(from, &config.sweep, set));
-        let held = cached.acquire(set, objects, &Settings::default(), |progress| fetched.note(progress)).await;
-        let held = held.map_err(failed)?;
+        let held = acquire(&cached, (set, own), &objects, &mut fetched).await.map_err(failed)?;
         fetched.note_end(set, &held);
         let folder = folder(&config.root, &set.name);
         mount::show(held.path(), &config.root, &folder)
@@ -72,6 +76,31 @@ pub(crate) async fn prepare(
     fetched.report_end().await;
     mount::hide(cache).map_err(|source| Failure::System("hide the cache of data sets", source))?;
     Ok(data)
+}
+
+/// Gets a set, and waits for a limited time for room that other trials' sets take up. `own` is what the attempt's earlier
+/// sets take up.
+async fn acquire(
+    cache: &Cache,
+    (set, own): (&DataSet, u64),
+    objects: &Arc<S3Objects>,
+    fetched: &mut Fetched<'_>,
+) -> Result<Held, DataError> {
+    let (began, mut is_said) = (Instant::now(), false);
+    loop {
+        let on_progress = |progress| fetched.note(progress);
+        let held = cache.acquire(set, Arc::clone(objects), &Settings::default(), on_progress).await;
+        let is_full = |shortage: &Shortage| shortage.is_caused_by_others(own) && began.elapsed() < ROOM_PATIENCE;
+        let Some(full) = held.as_ref().err().filter(|error| matches!(error, DataError::DoesNotFit(of) if is_full(of)))
+        else {
+            return held;
+        };
+        if !std::mem::replace(&mut is_said, true) {
+            say(&format!("data set {}: waits for room: {full}", set.name));
+        }
+        fetched.note(Progress { bytes: 0, of_bytes: set.listing.bytes, is_waiting: true });
+        sleep(ROOM_POLL).await;
+    }
 }
 
 fn folder(root: &Path, name: &str) -> PathBuf {

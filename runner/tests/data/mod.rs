@@ -4,9 +4,11 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use spotsweep_needs::{met, programs, root};
+use tokio::time::sleep;
 
 use crate::world::{Answer, Outcome, World, preparing};
 
@@ -14,21 +16,34 @@ const OBJECTS: [(&str, &[u8]); 3] = [("labels.csv", b"cat,1\n"), ("train/a.bin",
 
 /// The listing of [`OBJECTS`], as `sweep-upload` writes it. `etag` is the first object's; the server has "e" for all.
 fn listing(etag: &str) -> String {
+    listing_of(&OBJECTS, etag)
+}
+
+fn listing_of(objects: &[(&str, &[u8])], etag: &str) -> String {
     let line = |(number, (key, bytes)): (usize, &(&str, &[u8]))| {
         let etag = format!("\"{}\"", if number == 0 { etag } else { "e" });
         json!({"key": key, "size": bytes.len(), "etag": etag}).to_string() + "\n"
     };
-    OBJECTS.iter().enumerate().map(line).collect()
+    objects.iter().enumerate().map(line).collect()
 }
 
 fn set(name: &str, etag: &str) -> Value {
-    let sha256: String = Sha256::digest(listing(etag)).iter().map(|byte| format!("{byte:02x}")).collect();
-    let bytes: usize = OBJECTS.iter().map(|(_, bytes)| bytes.len()).sum();
-    json!({"name": name, "bucket": "b", "prefix": "data/set/", "sha256": sha256, "objects": OBJECTS.len(), "bytes": bytes})
+    set_of(&OBJECTS, (name, etag))
+}
+
+fn set_of(objects: &[(&str, &[u8])], (name, etag): (&str, &str)) -> Value {
+    let sha256 = Sha256::digest(listing_of(objects, etag));
+    let sha256: String = sha256.iter().map(|byte| format!("{byte:02x}")).collect();
+    let bytes: usize = objects.iter().map(|(_, bytes)| bytes.len()).sum();
+    json!({"name": name, "bucket": "b", "prefix": "data/set/", "sha256": sha256, "objects": objects.len(), "bytes": bytes})
 }
 
 fn grants_both(request: &str, nth: usize) -> Answer {
     preparing(json!({"data": [set("my-set", "e"), set("same", "e")]}), request, nth)
+}
+
+fn grants_some(request: &str, nth: usize) -> Answer {
+    preparing(json!({"data": [set_of(&OBJECTS[1..], ("some", "e"))]}), request, nth)
 }
 
 fn grants_changed(request: &str, nth: usize) -> Answer {
@@ -44,6 +59,8 @@ async fn world(invoke: fn(&str, usize) -> Answer) -> World {
     for (name, etag) in [("my-set", "e"), ("same", "e"), ("changed", "old")] {
         world.put(&format!("results/s-1/data/{name}.jsonl"), listing(etag).into_bytes());
     }
+    let some = listing_of(&OBJECTS[1..], "e");
+    world.put("results/s-1/data/some.jsonl", some.into_bytes());
     fs::create_dir(world.path("cache")).unwrap();
     world
 }
@@ -93,6 +110,36 @@ async fn a_data_set_is_fetched_once_and_read_only() {
     assert_eq!((third.code, requests(&world) + requests(&other)), (Some(0), 2), "{}", third.stderr);
     assert!(began.elapsed() < Duration::from_secs(20));
     assert!(third.stderr.contains("are on this instance"), "{}", third.stderr);
+}
+
+/// The disk has room for one of two data sets.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_trial_waits_for_room_that_anothers_data_takes_up() {
+    if !met(root().or_else(|| programs(&["unshare"]))) {
+        return;
+    }
+    let (first, second) = (world(grants_both).await, world(grants_some).await);
+    let cache = first.path("cache");
+    mount("small", &cache, "tmpfs", MountFlags::empty(), Some(c"size=512k")).unwrap();
+    let (holds, stop) = (first.path("holds"), first.path("stop"));
+    let script =
+        format!("touch {}; until test -e {}; do sleep 0.1; done; echo score=1", holds.display(), stop.display());
+    let waiting = async {
+        while !holds.exists() {
+            sleep(Duration::from_millis(50)).await;
+        }
+        let frees = async {
+            sleep(Duration::from_secs(3)).await;
+            fs::write(&stop, "").unwrap();
+        };
+        tokio::join!(run(&second, &cache, "echo score=2"), frees).0
+    };
+    let outcomes: [Outcome; 2] = tokio::join!(run(&first, &cache, &script), waiting).into();
+    unmount(&cache, UnmountFlags::DETACH).unwrap();
+    for outcome in &outcomes {
+        assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    }
+    assert!(outcomes[1].stderr.contains("waits for room"), "{}", outcomes[1].stderr);
 }
 
 #[tokio::test(flavor = "multi_thread")]

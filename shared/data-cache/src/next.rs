@@ -3,6 +3,8 @@
 //! A set has one lock. Who reads the set holds it shared, who changes its folder holds it exclusively. The disk has one
 //! lock for its room. It is held while room is counted, made and reserved, so no two runners count on the same bytes.
 
+use std::time::Duration;
+
 /// The lock on the data set that the runner holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hold {
@@ -124,6 +126,10 @@ pub enum Room {
     /// There will not be enough.
     Lacking(Shortage),
 }
+
+/// How long a runner waits for room that other runners' sets take up. Two runners may wait for each other's room, so
+/// one has to leave.
+pub const ROOM_PATIENCE: Duration = Duration::from_secs(600);
 
 /// The largest margin in bytes.
 const MOST_MARGIN: u64 = 1 << 30;

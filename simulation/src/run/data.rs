@@ -107,6 +107,11 @@ impl DataDisk {
         self.room.get_or_insert_with(|| key.clone()) == key
     }
 
+    /// Gives up the lock of the room.
+    pub(super) fn unlock_room(&mut self, key: &AttemptKey) {
+        self.room.take_if(|holder| holder == key);
+    }
+
     /// The disk, as the driver shows it to `next`.
     pub(super) fn seen(&self, own: &str) -> Disk {
         let other = |(id, set): (&String, &Set)| {
@@ -134,7 +139,7 @@ impl DataDisk {
 
     /// Reserves bytes for a set and begins to fetch it. Returns whether another attempt fetches it.
     pub(super) fn begin_fetch(&mut self, id: &str, key: &AttemptKey, needed: u64) -> bool {
-        self.room.take_if(|holder| holder == key);
+        self.unlock_room(key);
         let set = self.set(id);
         (set.needed, set.to_come) = (needed, needed);
         set.fetching.insert(key.clone());
@@ -196,7 +201,7 @@ impl DataDisk {
     }
 
     fn release(&mut self, key: &AttemptKey, now_ns: i64) {
-        self.room.take_if(|holder| holder == key);
+        self.unlock_room(key);
         for set in self.sets.values_mut() {
             set.shared.remove(key);
             set.exclusive.take_if(|holder| holder == key);

@@ -1,13 +1,16 @@
 //! How a runner gets its data sets, between the mount of its workspace and the start of the command. What it does next
 //! about a set, the runner's own code decides (`shared/data-cache`); the order of the steps is that of its driver.
 
+mod acquiring;
+
 use std::time::Duration;
 
-use jiff::Timestamp;
 use spotsweep_attempt::{Event, INTERRUPTED};
 use spotsweep_data_cache::next::{Content, Hold, Step, View, next};
 use spotsweep_protocol::claim::{DataObject, DataSet, Fetch, Reply, Request, listing_key};
 
+pub(super) use self::acquiring::Acquiring;
+use self::acquiring::{FETCH_EVERY, Work};
 use super::{Agent, Next};
 use crate::injected_bug::InjectedBug;
 use crate::run::Simulation;
@@ -15,53 +18,18 @@ use crate::run::data::DataDisk;
 use crate::run::training::nanoseconds;
 use crate::run::watch::Seen;
 
-/// How often a runner reports how far it is.
-const FETCH_EVERY: Duration = Duration::from_secs(15);
-
 /// The exit code of a runner whose data sets cannot be had.
 const UNAVAILABLE: u8 = 76;
 
-/// The longest times of a step, of a look at a lock that another attempt holds, of an object, of a slow object, and of
-/// a pause. The real runner looks five times a second.
+/// The longest times of a step, of a look at a lock that another attempt holds, of an object, of a slow object, of a
+/// pause, and of a look whether there is room. The real runner looks five times a second at a lock, and every ten
+/// seconds for room.
 const STEP: Duration = Duration::from_secs(1);
 const WAIT: Duration = Duration::from_secs(8);
 const OBJECT: Duration = Duration::from_secs(25);
 const SLOW_OBJECT: Duration = Duration::from_secs(240);
 const PAUSE: Duration = Duration::from_secs(60);
-
-/// What a runner does and has until it can use all its data sets.
-#[derive(Debug, Clone)]
-pub(super) struct Acquiring {
-    began: Timestamp,
-    /// The place of the set among those of its grant.
-    set: usize,
-    work: Work,
-    hold: Hold,
-    is_refused: bool,
-    needed: Option<u64>,
-    has_room: bool,
-    /// What it has last seen in the set's folder.
-    seen: Content,
-    /// With a bug injected: what it takes for the content of the set's folder.
-    mistaken: Option<Content>,
-    /// The sets that it has fetched or waited for.
-    before: Fetch,
-    /// How far the set is for which it fetches or waits.
-    now: Option<Fetch>,
-    is_news: bool,
-    reports_at: Timestamp,
-}
-
-#[derive(Debug, Clone)]
-enum Work {
-    Deciding,
-    Taking(Hold),
-    Listing,
-    /// A set is removed, perhaps another one.
-    Removing(String),
-    /// The objects that have not arrived; the next one first.
-    Fetching(Vec<DataObject>),
-}
+const ROOM_WAIT: Duration = Duration::from_secs(60);
 
 /// What comes after a step.
 enum Turn {
@@ -72,48 +40,6 @@ enum Turn {
     Breaks,
     /// No attempt can get the set.
     Fails,
-}
-
-impl Acquiring {
-    fn new(now: Timestamp) -> Self {
-        Self {
-            began: now,
-            set: 0,
-            work: Work::Deciding,
-            hold: Hold::Nothing,
-            is_refused: false,
-            needed: None,
-            has_room: false,
-            seen: Content::Nothing,
-            mistaken: None,
-            before: Fetch::default(),
-            now: None,
-            is_news: false,
-            reports_at: now + FETCH_EVERY,
-        }
-    }
-
-    /// Notes how far the set is. As long as it cannot be used, something is missing.
-    fn note(&mut self, bytes: u64, of: &DataSet, now: Timestamp) {
-        let of_bytes = self.before.of_bytes + of.listing.bytes;
-        let bytes = (self.before.bytes + bytes).min(of_bytes.saturating_sub(1));
-        (self.now, self.is_news) = (Some(Fetch { bytes, of_bytes, seconds: self.seconds(now) }), true);
-    }
-
-    fn seconds(&self, now: Timestamp) -> u64 {
-        u64::try_from(now.duration_since(self.began).as_secs()).unwrap_or(0)
-    }
-
-    /// Turns to the next set.
-    fn go_on(&mut self, done: &DataSet, now: Timestamp) {
-        if self.now.is_some() {
-            self.before.bytes += done.listing.bytes;
-            self.before.of_bytes += done.listing.bytes;
-            self.before.seconds = self.seconds(now);
-        }
-        let Self { began, set, before, reports_at, .. } = *self;
-        *self = Self { began, set: set + 1, before, reports_at, ..Self::new(now) };
-    }
 }
 
 impl Simulation {
@@ -230,10 +156,24 @@ impl Simulation {
             Step::DoesNotFit(shortage) => {
                 let own: u64 = agent.data.iter().take(acquiring.set).map(|set| disk.bytes(&set.id())).sum();
                 self.note(agent, |_| format!("has no room for a data set: {shortage:?}, own {own}"));
-                return if shortage.is_caused_by_others(own) { Turn::Breaks } else { Turn::Fails };
+                match shortage.is_caused_by_others(own) {
+                    true if acquiring.has_waited(now) => return Turn::Breaks,
+                    true => self.wait_for_room(agent, set, acquiring),
+                    false => return Turn::Fails,
+                }
+                wait = Some(ROOM_WAIT);
             }
         }
         Turn::After(self.some(wait.unwrap_or(STEP)))
+    }
+
+    /// Gives up all locks on the way to a set until there may be room.
+    fn wait_for_room(&mut self, agent: &Agent, set: &DataSet, acquiring: &mut Acquiring) {
+        let disk = self.disks.on(&agent.container.instance);
+        disk.give_up(&set.id(), &agent.container.key);
+        disk.unlock_room(&agent.container.key);
+        (acquiring.hold, acquiring.has_room) = (Hold::Nothing, false);
+        acquiring.note(0, set, self.harness.now);
     }
 
     /// The next object arrives, or all are there and the set is marked as complete.
