@@ -37,7 +37,7 @@ pub use fetch::fetching;
 pub use job_status::JobStatus;
 pub use leaving::Leaving;
 pub use reason::Reason;
-pub use retry::{RetryOn, RetryRule, retry_rules};
+pub use retry::{RetryOn, RetryRule, job_attempts, retry_rules};
 pub use silence::{AgentState, Host, InstanceStatus, Silence, is_dead};
 use spotsweep_protocol::claim::{Fetch, Market, Outputs};
 use spotsweep_protocol::ids::{JobId, SweepId};
@@ -51,11 +51,6 @@ pub use suggested::Suggested;
 
 /// Most attempts that Batch makes of one job (fact 18).
 pub const JOB_ATTEMPTS: u32 = 10;
-
-/// Returns how many attempts the job of a trial gets that has `tried` so many of those that its sweep file allows.
-pub fn job_attempts(attempts: u32, tried: usize) -> u32 {
-    attempts.saturating_sub(u32::try_from(tried).unwrap_or(u32::MAX)).clamp(1, JOB_ATTEMPTS)
-}
 
 /// Exit code of the runner after an interruption (EX_TEMPFAIL). Batch starts the next attempt.
 pub const INTERRUPTED_EXIT_CODE: i32 = 75;
@@ -362,19 +357,6 @@ impl Trial {
     /// Returns the attempts that have ended, oldest first. Their numbers have gaps where a round ended early.
     pub fn ended_attempts(&self) -> impl DoubleEndedIterator<Item = &Attempt> {
         self.attempts.range(..=self.ended).map(|(_, attempt)| attempt)
-    }
-
-    /// Whether Batch has failed the job only because of interruptions or false starts, so that it can be submitted
-    /// again. `attempts` is what the sweep file allows the trial. Batch retries reclaims until the attempts of one job
-    /// are used up. It is not documented whether a rule matches an end without a reason.
-    pub fn is_worn_out(&self, attempts: u32) -> bool {
-        let before = self.round.saturating_mul(JOB_ATTEMPTS);
-        let is_last = self.ended == before.saturating_add(job_attempts(attempts, self.tried_until(before)));
-        let last = self.attempts.get(&self.ended);
-        let was_interrupted = last.is_some_and(|last| last.is_lost() || (is_last && last.was_interrupted()))
-            || self.was_killed_under_notice(self.ended);
-        let is_false_start = (1..MAX_FALSE_STARTS).contains(&self.false_starts());
-        self.status == JobStatus::Failed && (was_interrupted || is_false_start)
     }
 
     /// Returns the record of an attempt, which is made if there is none.

@@ -1,6 +1,8 @@
-//! The rules by which Batch starts another attempt after an attempt's end.
+//! Whether another attempt follows: Batch starts it by these rules, or the trial's job is submitted again.
 
-use super::{AGENT_FAILED, HOST_GONE, INTERRUPTED_EXIT_CODE, NOT_STARTED};
+use super::{
+    AGENT_FAILED, HOST_GONE, INTERRUPTED_EXIT_CODE, JOB_ATTEMPTS, JobStatus, MAX_FALSE_STARTS, NOT_STARTED, Trial,
+};
 
 /// The property of an ended attempt that a rule matches
 /// (<https://docs.aws.amazon.com/batch/latest/APIReference/API_EvaluateOnExit.html>).
@@ -37,4 +39,24 @@ pub fn retry_rules() -> [RetryRule; 5] {
         rule(RetryOn::Reason, format!("{AGENT_FAILED}*"), true),
         rule(RetryOn::Reason, "*".to_owned(), false),
     ]
+}
+
+/// Returns how many attempts the job of a trial gets that has `tried` so many of those that its sweep file allows.
+pub fn job_attempts(attempts: u32, tried: usize) -> u32 {
+    attempts.saturating_sub(u32::try_from(tried).unwrap_or(u32::MAX)).clamp(1, JOB_ATTEMPTS)
+}
+
+impl Trial {
+    /// Whether Batch has failed the job only because of interruptions or false starts, so that it can be submitted
+    /// again. `attempts` is what the sweep file allows the trial. Batch retries reclaims until the attempts of one job
+    /// are used up. It is not documented whether a rule matches an end without a reason.
+    pub fn is_worn_out(&self, attempts: u32) -> bool {
+        let before = self.round.saturating_mul(JOB_ATTEMPTS);
+        let is_last = self.ended == before.saturating_add(job_attempts(attempts, self.tried_until(before)));
+        let last = self.attempts.get(&self.ended);
+        let was_interrupted = last.is_some_and(|last| last.is_lost() || (is_last && last.was_interrupted()))
+            || self.was_killed_under_notice(self.ended);
+        let is_false_start = (1..MAX_FALSE_STARTS).contains(&self.false_starts());
+        self.status == JobStatus::Failed && (was_interrupted || is_false_start)
+    }
 }
