@@ -5,6 +5,7 @@
 //! never ends the job with it (see [`spotsweep_attempt::of_command`]).
 
 use spotsweep_attempt::{INTERRUPTED, REFUSED, UPLOAD, of_command};
+use spotsweep_protocol::claim::UNAVAILABLE;
 use spotsweep_protocol::metric::UnusableRegex;
 use spotsweep_protocol::patterns::Unusable;
 use spotsweep_protocol::runner_log;
@@ -18,8 +19,6 @@ use crate::parameters::ParametersError;
 
 /// Something inside the runner failed (`EX_SOFTWARE`).
 const INTERNAL: u8 = 70;
-/// The control plane could not be reached, or answered nonsense (`EX_PROTOCOL`).
-const UNAVAILABLE: u8 = 76;
 /// The environment or the command is wrong (`EX_CONFIG`).
 const CONFIGURATION: u8 = 78;
 /// As in shells: the command exists and cannot be executed.

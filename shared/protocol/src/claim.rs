@@ -25,6 +25,10 @@ pub use request::{ClaimRequest, Found, Machine, Market, NoticeKind, Outputs, Req
 /// variable.
 pub const GPUS_VARIABLE: &str = "SPOTSWEEP_GPUS";
 
+/// The exit code of a runner that cannot get what the trial needs, such as its secrets or its data, on any instance
+/// (`EX_PROTOCOL`).
+pub const UNAVAILABLE: u8 = 76;
+
 /// One line of `trials.jsonl`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TrialLine {

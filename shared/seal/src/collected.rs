@@ -172,7 +172,7 @@ impl<'a> Belonging<'a> {
         let each = || files.iter().map(|(path, stamp)| (path.as_str(), *stamp));
         let mut alike = BTreeMap::<_, Vec<_>>::new();
         each().for_each(|(path, stamp)| alike.entry(shape(path)).or_default().push((path, stamp)));
-        Self { files, likely: Groups::of(each()), possible: Groups::to_keep(each()), alike }
+        Self { files, likely: Groups::of(each()), possible: Groups::to_keep(each(), BTreeSet::new()), alike }
     }
 
     /// Each file such as `epoch=3-step=40.ckpt` is its own checkpoint. Otherwise all files of a fast training would be

@@ -99,7 +99,7 @@ impl Sealer {
                 .cloned()
                 .collect();
             gone.iter().for_each(|path| self.drop_kept(disk, path));
-            *room = Room { has_dropped_removed: true, parts: std::mem::take(&mut room.parts), ..Room::of(room.groups) };
+            *room = Room { has_dropped_removed: true, ..Room::of(room.groups) };
         }
         if !self.has_room(disk, path, sealed, room) {
             return Ok(false);
@@ -124,7 +124,7 @@ impl Sealer {
         }
         let begun: u64 = self.record.begun.values().map(|begun| begun.stamp.bytes).sum();
         let groups = room.groups;
-        let replaces = groups.is_numbered(path) && !sealed.doubtful && !room.parts.contains(path);
+        let replaces = groups.is_numbered(path) && !sealed.doubtful;
         let fits = |kept: &Sizes| {
             let others = if replaces { kept.staying(groups, path) } else { kept.others(path) };
             others + begun + sealed.stamp.bytes <= MAX_BYTES

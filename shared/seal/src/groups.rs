@@ -67,6 +67,8 @@ enum Common {
     Numbers(usize, String, Vec<u64>),
     /// Their shape, and the file that was written first.
     Written(String, String),
+    /// Their shape: each save rewrites them.
+    Parts(String),
     /// It is one file.
     File(String),
 }
@@ -78,16 +80,25 @@ impl Groups {
     /// Divides `files`: those in the checkpoint folder, and those that are kept. If a path occurs again, the first one
     /// counts.
     pub(crate) fn of<'a>(files: impl Iterator<Item = (&'a str, Stamp)>) -> Self {
-        Self::by(files, &[Evidence::Bursts])
+        Self::by(files, &[Evidence::Bursts], BTreeSet::new())
+    }
+
+    /// The same, where the numbers in the names of `parts` are those of parts that each save rewrites.
+    pub(crate) fn with_parts<'a>(files: impl Iterator<Item = (&'a str, Stamp)>, parts: BTreeSet<String>) -> Self {
+        Self::by(files, &[Evidence::Bursts], parts)
     }
 
     /// The same for what is to be kept. Too much does less harm here than too little, so files that may be one
     /// checkpoint are one. So the first one of a training is kept completely, too.
-    pub(crate) fn to_keep<'a>(files: impl Iterator<Item = (&'a str, Stamp)>) -> Self {
-        Self::by(files, &[Evidence::Bursts, Evidence::Order])
+    pub(crate) fn to_keep<'a>(files: impl Iterator<Item = (&'a str, Stamp)>, parts: BTreeSet<String>) -> Self {
+        Self::by(files, &[Evidence::Bursts, Evidence::Order], parts)
     }
 
-    fn by<'a>(files: impl Iterator<Item = (&'a str, Stamp)>, evidence: &[Evidence]) -> Self {
+    fn by<'a>(
+        files: impl Iterator<Item = (&'a str, Stamp)>,
+        evidence: &[Evidence],
+        rewritten: BTreeSet<String>,
+    ) -> Self {
         let mut left = BTreeMap::<&str, Written>::new();
         for (path, Stamp { bytes, modified_ns: at, .. }) in files.filter(|(path, _)| !is_library_log(path)) {
             left.entry(path).or_insert(Written { at, bytes, path });
@@ -98,6 +109,9 @@ impl Groups {
             labels.insert(label);
             members.extend(files);
         };
+        for (path, _) in left.extract_if(.., |path, _| rewritten.contains(*path)) {
+            add(Common::Parts(shape(path)), path.to_owned(), &[path]);
+        }
         for evidence in evidence {
             for (way, values) in confirmed(&left.values().copied().collect::<Vec<_>>(), *evidence) {
                 for files in values.into_values() {
@@ -112,16 +126,17 @@ impl Groups {
         let mut named = by_name(&left);
         if evidence.contains(&Evidence::Order) {
             together_at_once(&mut named, &left);
+            counted_at_once(&mut named, &left);
         }
         for (common, path) in named {
             let label = if let Common::Folder(folder) = &common { folder.clone() } else { path.to_owned() };
             add(common, label, &[path]);
         }
-        Self::with_names(groups)
+        Self::with_names(groups, rewritten)
     }
 
-    fn with_names(groups: Divided) -> Self {
-        let mut found = Self::default();
+    fn with_names(groups: Divided, rewritten: BTreeSet<String>) -> Self {
+        let mut found = Self { rewritten, ..Self::default() };
         let mut names = BTreeSet::new();
         for (common, (labels, members)) in groups {
             let members: BTreeSet<String> = members.into_iter().map(str::to_owned).collect();
@@ -160,11 +175,6 @@ impl Groups {
     /// The folder that is the checkpoint of a file, or else the file.
     pub(crate) fn place<'a>(&'a self, path: &'a str) -> &'a str {
         self.group(path).map_or_else(|| checkpoint(path), |group| if group.is_folder { &group.name } else { path })
-    }
-
-    /// The same, where the numbers in the names of the `rewritten` files are not those of checkpoints.
-    pub(crate) fn with_rewritten(self, rewritten: impl Iterator<Item = String>) -> Self {
-        Self { rewritten: rewritten.collect(), ..self }
     }
 
     /// Whether a file belongs to one checkpoint of several, so that the next one does not overwrite it.
@@ -277,6 +287,34 @@ fn together_at_once<'a>(named: &mut [(Common, &'a str)], files: &BTreeMap<&'a st
             *common = Common::Written(kind.clone(), first.map_or(file.path, |first| first.path).to_owned());
         }
     }
+}
+
+/// Joins files whose names differ in one number only, if they were written at once and that number counts them from 0 or
+/// 1. They may be the parts of a first checkpoint. They may also be checkpoints that a training has saved that fast.
+fn counted_at_once<'a>(named: &mut [(Common, &'a str)], files: &BTreeMap<&'a str, Written<'a>>) {
+    let mut kinds = BTreeMap::<String, Vec<(Written, &mut Common)>>::new();
+    for (common, path) in named {
+        if matches!(common, Common::Numbers(..) | Common::File(_)) && is_numbered(path) {
+            kinds.entry(shape(path)).or_default().push((files[path], common));
+        }
+    }
+    for (kind, mut parts) in kinds {
+        parts.sort_by_key(|(file, _)| *file);
+        let paths: Vec<&str> = parts.iter().map(|(file, _)| file.path).collect();
+        if parts.len() > 1 && parts.windows(2).all(|pair| is_next(&pair[0].0, &pair[1].0)) && are_counted(&paths) {
+            let all = Common::Written(kind, paths[0].to_owned());
+            parts.into_iter().for_each(|(_, common)| *common = all.clone());
+        }
+    }
+}
+
+/// Whether a number in these paths of one shape counts them, from 0 or 1.
+fn are_counted(paths: &[&str]) -> bool {
+    let numbers: Vec<Vec<u64>> = paths.iter().map(|path| values(path)).collect();
+    (0..numbers[0].len()).any(|place| {
+        let values: BTreeSet<u64> = numbers.iter().map(|numbers| numbers[place]).collect();
+        [0, 1].into_iter().any(|first| values.iter().copied().eq(first..first + paths.len() as u64))
+    })
 }
 
 /// Whether files by their numbers, oldest first, are checkpoints: each has files of the same names except for the

@@ -1,8 +1,8 @@
 //! Keeps sealed checkpoints: see [`kept`](crate::kept).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::content::{has_content, hash};
 use crate::database::{is_database, is_divided};
@@ -10,13 +10,12 @@ use crate::disk::Disk;
 use crate::failed::Failed;
 use crate::files::{has_all, kinds, newest_group, walk};
 use crate::groups::{Group, Groups};
-use crate::kept::{Kept, begun_path, is_intact, kept_path, put_in_place, versions};
+use crate::kept::{Kept, begun_path, group_versions, is_intact, kept_path, put_in_place};
 use crate::logs::is_log;
 use crate::names::{file_name, is_pointer_name};
 use crate::pointers::{names_one, text};
 use crate::record::Sealed;
 use crate::room::Room;
-use crate::saves::Saves;
 use crate::sealer::Sealer;
 use crate::shape::shape;
 use crate::together::{Partner, note, partners};
@@ -28,13 +27,8 @@ impl Sealer {
     /// Keeps the newest checkpoint of `files`, which are about to be sealed at `now_ns`, and drops what it replaces. A
     /// checkpoint that cannot be kept costs progress only if an instance is lost.
     pub(crate) fn keep(&mut self, disk: &dyn Disk, files: &Kept, groups: &Groups, now_ns: i64) {
-        let mut next = self.next_group(disk, files, groups, now_ns);
-        let mut parts = Saves::of(files).first_parts();
-        parts.retain(|path| groups.group(path).is_some_and(Group::is_file));
-        if let Some(group) = next.as_mut().filter(|group| !group.is_disjoint(&parts)) {
-            group.extend(parts.iter().cloned());
-        }
-        let (mut added, mut room) = (Vec::new(), Room { parts, ..Room::of(groups) });
+        let next = self.next_group(disk, files, groups, now_ns);
+        let (mut added, mut room) = (Vec::new(), Room::of(groups));
         for (path, sealed) in files {
             let is_log = is_log(path, sealed.change);
             let is_numbered = groups.is_numbered(path);
@@ -79,7 +73,7 @@ impl Sealer {
         let parts = files.iter().filter(|(_, sealed)| sealed.is_part).map(|(path, _)| path.clone());
         let parts = parts.chain(self.record.parts());
         let files = files.iter().chain(&self.record.files).map(|(path, sealed)| (path.as_str(), sealed.stamp));
-        Groups::to_keep(files.chain(self.record.kept_files())).with_rewritten(parts)
+        Groups::to_keep(files.chain(self.record.kept_files()), parts.collect())
     }
 
     /// The newest checkpoint of `files` that is to replace the kept one. The training may be writing a newer one.
@@ -132,6 +126,11 @@ impl Sealer {
             let text = || text(disk, &self.checkpoints.join(path));
             !is_numbered(path) && text().is_some_and(|text| names_one(&text, &|word| names.contains(word)))
         };
+        let found = self.first.iter().map(|(path, stamp)| (path.as_str(), *stamp));
+        let possible = Groups::to_keep(found.chain(self.record.kept_files()), self.record.parts());
+        let newest = newest.and_then(|name| groups.named(name)).and_then(|group| group.members.first());
+        let is_of_newest =
+            |path: &str| newest.is_some_and(|newest| groups.is_same(path, newest) || possible.is_same(path, newest));
         for (path, stamp) in &self.first {
             if let Some(sealed) = files.get(path).filter(|sealed| sealed.stamp == *stamp) {
                 let differs = self.record.kept.get(path).is_some_and(|kept| kept.sha256 != sealed.sha256);
@@ -141,13 +140,19 @@ impl Sealer {
                 continue;
             }
             let is_pointer = is_pointer(path);
-            let is_newest = newest == Some(groups.name(path));
+            let is_newest = is_of_newest(path);
             let is_kept = if is_numbered(path) { has_group } else { self.record.kept.contains_key(path) };
             if is_pointer || (is_newest && !is_kept) {
                 let sealed = self.seal_one(disk, path, *stamp)?;
                 files.extend(sealed.map(|sealed| (path.clone(), Sealed { doubtful: !is_pointer, ..sealed })));
-            } else if is_newest && !is_numbered(path) && disk.may_mix(&self.checkpoints.join(path))? {
-                begun.extend(self.seal_one(disk, path, *stamp)?.map(|sealed| (path.clone(), sealed)));
+            } else if is_newest && !is_numbered(path) {
+                let sealed = self.seal_one(disk, path, *stamp)?.map(|sealed| (path.clone(), sealed));
+                // The next attempt sees by it which parts a save of this one has rewritten.
+                let part = sealed.clone().filter(|(_, sealed)| sealed.is_part);
+                files.extend(part.map(|(path, sealed)| (path, Sealed { doubtful: true, ..sealed })));
+                if disk.may_mix(&self.checkpoints.join(path))? {
+                    begun.extend(sealed);
+                }
             }
         }
         let to_keep = self.groups(&files);
@@ -228,25 +233,13 @@ impl Sealer {
     ) -> io::Result<bool> {
         let mut restored = Kept::new();
         let files = walk(disk, &self.checkpoints)?;
-        for path in &group.members {
-            let (file, mut versions) = (self.checkpoints.join(path), versions(&self.record, &self.own, path));
-            if is_database(disk, &file) {
-                continue;
+        if let Some(version) = self.different_versions(disk, (group, groups), only_sealed)? {
+            for (path, (at, sealed)) in version {
+                let file = self.checkpoints.join(&path);
+                self.move_aside(disk, failed, &path)?;
+                put_in_place(disk, &at, &file)?;
+                restored.insert(path, Sealed { stamp: disk.stamp(&file)?, ..sealed });
             }
-            let is_sealed = |version: &Sealed| self.record.kept.get(path) == Some(version) && !version.doubtful;
-            versions.retain(|(_, version)| !only_sealed || is_sealed(version));
-            let now = match disk.stamp(&file) {
-                Ok(_) if versions.is_empty() => continue,
-                Ok(stamp) => Some(hash(disk, &file, stamp.bytes)?),
-                Err(_) => None,
-            };
-            versions.retain(|(version, sealed)| {
-                Some(&sealed.sha256) != now.as_ref() && is_intact(disk, version, sealed).unwrap_or(false)
-            });
-            let Some((version, sealed)) = versions.first() else { continue };
-            self.move_aside(disk, failed, path)?;
-            put_in_place(disk, version, &file)?;
-            restored.insert(path.clone(), Sealed { stamp: disk.stamp(&file)?, ..(*sealed).clone() });
         }
         let has_any = !restored.is_empty();
         let at = [&*self.checkpoints, &*self.own];
@@ -265,5 +258,37 @@ impl Sealer {
         }
         self.record.files.extend(restored);
         Ok(has_any)
+    }
+
+    /// The files of the newest version of `group` that differs from what is there, by path, with their places.
+    fn different_versions(
+        &self,
+        disk: &dyn Disk,
+        (group, groups): (&Group, &Groups),
+        only_sealed: bool,
+    ) -> io::Result<Option<BTreeMap<String, (PathBuf, Sealed)>>> {
+        for version in group_versions(disk, (&self.record, &self.own), groups, group) {
+            let is_sealed =
+                |path: &str, sealed: &Sealed| self.record.kept.get(path) == Some(sealed) && !sealed.doubtful;
+            let is_whole = version.iter().all(|(path, (_, sealed))| is_sealed(path, sealed));
+            let mut different = BTreeMap::new();
+            for (path, (at, sealed)) in version {
+                let file = self.checkpoints.join(path);
+                let now = match disk.stamp(&file) {
+                    _ if is_database(disk, &file) || (only_sealed && !is_sealed(path, sealed)) => continue,
+                    Ok(stamp) => Some(hash(disk, &file, stamp.bytes)?),
+                    Err(_) => None,
+                };
+                if Some(&sealed.sha256) != now.as_ref() && is_intact(disk, &at, sealed).unwrap_or(false) {
+                    different.insert(path.to_owned(), (at, sealed.clone()));
+                }
+            }
+            let are_parts = !group.is_file() && different.keys().any(|path| !groups.is_numbered(path));
+            let lacks_some = are_parts && only_sealed && !is_whole;
+            if !different.is_empty() && !lacks_some {
+                return Ok(Some(different));
+            }
+        }
+        Ok(None)
     }
 }

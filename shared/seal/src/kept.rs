@@ -13,7 +13,7 @@ use crate::content::{hash, read_pair};
 use crate::database::beside;
 use crate::disk::{Disk, is_full};
 use crate::files::{has_all, kinds, walk};
-use crate::groups::Groups;
+use crate::groups::{Group, Groups};
 use crate::logs::{Change, may_be_log};
 use crate::record::{Part, Record, Sealed};
 
@@ -122,6 +122,26 @@ pub(crate) fn versions<'a>(record: &'a Record, own: &Path, path: &str) -> Vec<(P
     let begun = record.begun.get(path).map(|sealed| (begun_path(own, path), sealed));
     let kept = record.kept.get(path).map(|sealed| (kept_path(own, path), sealed));
     begun.into_iter().chain(kept).collect()
+}
+
+/// The same for the files of a checkpoint, by path. Where each save rewrites several parts, a version counts only if it
+/// is intact with all of them, because parts of two versions are no checkpoint.
+pub(crate) fn group_versions<'a>(
+    disk: &dyn Disk,
+    (record, own): (&'a Record, &Path),
+    groups: &Groups,
+    group: &'a Group,
+) -> Vec<BTreeMap<&'a str, (PathBuf, &'a Sealed)>> {
+    let version = |versions: &'a Kept, at: fn(&Path, &str) -> PathBuf| {
+        let members = group.members.iter().filter_map(|path| Some((path, versions.get(path)?)));
+        members.map(|(path, sealed)| (path.as_str(), (at(own, path), sealed))).collect::<BTreeMap<_, _>>()
+    };
+    let mut found = vec![version(&record.begun, begun_path), version(&record.kept, kept_path)];
+    if !group.is_file() && group.members.iter().any(|path| !groups.is_numbered(path)) {
+        let is_intact = |(at, sealed): &(PathBuf, &Sealed)| is_intact(disk, at, sealed).unwrap_or(false);
+        found.retain(|version| version.len() == group.members.len() && version.values().all(is_intact));
+    }
+    found
 }
 
 /// Whether the file at `path` has parts of an earlier version in it, or is only the beginning of one. A lost instance

@@ -1,6 +1,6 @@
 //! The checkpoint manifest on the workspace: `.spotsweep/seal.json`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 
@@ -104,9 +104,14 @@ impl Record {
     }
 
     /// The files that saves rewrite although their names have a number.
-    pub(crate) fn parts(&self) -> impl Iterator<Item = String> {
+    pub(crate) fn parts(&self) -> BTreeSet<String> {
         let all = self.files.iter().chain(&self.kept);
-        all.filter(|(_, sealed)| sealed.is_part).map(|(path, _)| path.clone())
+        all.filter(|(_, sealed)| sealed.is_part).map(|(path, _)| path.clone()).collect()
+    }
+
+    /// Whether a save was seen that has rewritten the file at `path` together with the other parts of a checkpoint.
+    pub(crate) fn is_part(&self, path: &str) -> bool {
+        [&self.files, &self.kept].into_iter().any(|all| all.get(path).is_some_and(|sealed| sealed.is_part))
     }
 
     /// The seal in `folder`. One that cannot be parsed seals nothing: every file is then judged by itself.
@@ -134,7 +139,7 @@ impl Record {
     /// The summary for the control plane; `None` if nothing is sealed.
     pub(crate) fn summary(&self) -> Option<Seal> {
         let files = || self.files.iter().map(|(path, file)| (path.as_str(), file.stamp));
-        let groups = Groups::of(files().chain(self.kept_files()));
+        let groups = Groups::with_parts(files().chain(self.kept_files()), self.parts());
         let others = files().filter(|(path, _)| !is_log(path, self.change(path)) && !is_settings_name(path));
         (!self.files.is_empty()).then(|| Seal {
             files: self.files.len() as u64,

@@ -82,7 +82,7 @@ impl Sealer {
     /// may have gone on from another.
     fn trusted(&self, found: &BTreeMap<String, Stamp>) -> Kept {
         let is_trusted = |(path, sealed): &(&String, &Sealed)| {
-            sealed.doubtful && !is_numbered(path) && found.get(*path) == Some(&sealed.stamp)
+            sealed.doubtful && (!is_numbered(path) || sealed.is_part) && found.get(*path) == Some(&sealed.stamp)
         };
         let trusted = self.record.files.iter().filter(is_trusted);
         trusted.map(|(path, known)| (path.clone(), Sealed { doubtful: false, ..known.clone() })).collect()
@@ -137,6 +137,8 @@ impl Sealer {
             sealed.keys().filter(|path| saves.with(path).any(is_incomplete)).cloned().collect();
         sealed.retain(|path, _| !incomplete.contains(path));
         self.note_parts(&saves, &mut sealed);
+        // The command has gone on from them, because there is no other version that it could have started from.
+        sealed.values_mut().filter(|sealed| sealed.is_part).for_each(|sealed| sealed.doubtful = false);
         Ok(sealed)
     }
 
@@ -145,7 +147,8 @@ impl Sealer {
         let is_open = |(path, stamp): &(&String, &Stamp)| {
             now.was_writing(disk, &self.checkpoints.join(path), **stamp) && !may_be_log(path, self.record.change(path))
         };
-        let groups = Groups::of(files.iter().map(|(path, stamp)| (path.as_str(), *stamp)));
+        let files_now = files.iter().map(|(path, stamp)| (path.as_str(), *stamp));
+        let groups = Groups::with_parts(files_now, self.record.parts());
         let of_open = files.iter().filter(is_open).filter_map(|(path, _)| groups.group(path));
         of_open.flat_map(|group| group.members.iter().cloned()).collect()
     }

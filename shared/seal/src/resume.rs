@@ -13,7 +13,7 @@ use crate::disk::{Disk, Stamp};
 use crate::files::{expected, unfinished, walk, walk_all};
 use crate::groups::Groups;
 use crate::judge::{Judge, Judgement};
-use crate::kept::{Kept, kept_path, put_in_place, restore, restore_removed, versions};
+use crate::kept::{Kept, group_versions, kept_path, put_in_place, restore, restore_removed};
 use crate::names::{has_unfinished_part, is_numbered};
 use crate::pointers::Pointers;
 use crate::record::Record;
@@ -37,8 +37,8 @@ impl Sealer {
         let seal = Record::read(disk, &own, say)?;
         let mut files = walk_all(disk, &checkpoints)?;
         let kept = seal.iter().flat_map(Record::kept_files);
-        let parts = seal.iter().flat_map(Record::parts);
-        let groups = Groups::of(expected(&files).chain(kept)).with_rewritten(parts);
+        let parts = seal.as_ref().map(Record::parts).unwrap_or_default();
+        let groups = Groups::with_parts(expected(&files).chain(kept), parts);
         let unfinished = unfinished(&files, &groups);
         files.retain(|path, _| !has_unfinished_part(path));
         let judge =
@@ -157,11 +157,12 @@ impl Workspace<'_> {
             lost.extend(group.members.iter().filter(is_state).cloned());
             put_group_aside(self.disk, self.checkpoints, &self.aside, group, self.seal)?;
             let mut back = Vec::new();
+            let versions = group_versions(self.disk, (self.seal, self.own), self.groups, group);
             for path in &group.members {
                 let file = self.checkpoints.join(path);
-                for (version, sealed) in versions(self.seal, self.own, path) {
-                    if restore(self.disk, &version, &file, sealed)? {
-                        all_back.insert(path.clone(), sealed.clone());
+                for (version, sealed) in versions.iter().filter_map(|version| version.get(path.as_str())) {
+                    if restore(self.disk, version, &file, sealed)? {
+                        all_back.insert(path.clone(), (*sealed).clone());
                         back.push((sealed.stamp, has_content(self.disk, &file, path, sealed.stamp.bytes)));
                         break;
                     }

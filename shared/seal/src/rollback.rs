@@ -66,7 +66,7 @@ impl Sealer {
     pub fn roll_back(&mut self, disk: &dyn Disk, end: &BadEnd) -> io::Result<Option<Rollback>> {
         let files = walk(disk, &self.checkpoints)?;
         let stamps = files.iter().map(|(path, stamp)| (path.as_str(), *stamp));
-        let groups = Groups::of(stamps.chain(self.record.kept_files())).with_rewritten(self.record.parts());
+        let groups = Groups::with_parts(stamps.chain(self.record.kept_files()), self.record.parts());
         let mut checkpoints = self.checkpoints_of(disk, &files, &groups);
         // A file that the command itself has written, such as settings, is no checkpoint that it failed on.
         let was_found = |path: &&str| self.first.get(*path) == files.get(*path);

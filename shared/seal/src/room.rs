@@ -1,7 +1,7 @@
 //! Sums up the sizes of the kept versions. It does so once in a round, because a checkpoint may have ten thousand
 //! files.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::groups::Groups;
 
@@ -19,8 +19,6 @@ pub(crate) struct Sizes {
 #[derive(Debug)]
 pub(crate) struct Room<'a> {
     pub(crate) groups: &'a Groups,
-    /// Files that may be parts of one checkpoint although each is one by its name.
-    pub(crate) parts: BTreeSet<String>,
     pub(crate) every: Option<Sizes>,
     pub(crate) copies: Option<Sizes>,
     /// Whether the versions of removed files were dropped.
@@ -29,7 +27,7 @@ pub(crate) struct Room<'a> {
 
 impl<'a> Room<'a> {
     pub(crate) fn of(groups: &'a Groups) -> Self {
-        Self { groups, parts: BTreeSet::new(), every: None, copies: None, has_dropped_removed: false }
+        Self { groups, every: None, copies: None, has_dropped_removed: false }
     }
 
     /// Notes that a version of `path` is kept now, in place of the one before.

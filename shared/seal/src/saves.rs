@@ -11,7 +11,7 @@ use crate::disk::{Disk, Stamp};
 use crate::groups::{Written, is_next};
 use crate::kept::Kept;
 use crate::logs::is_log;
-use crate::names::{digit_runs, is_pointer_name};
+use crate::names::is_pointer_name;
 use crate::record::Sealed;
 use crate::sealer::Sealer;
 use crate::shape::shape;
@@ -57,37 +57,10 @@ impl Saves {
         self.with(path).filter(move |other| shape(other) == shape(path))
     }
 
-    /// The files that may be parts of the first checkpoint of a training: all files whose names differ from theirs in a
-    /// number only were written at once, and they are counted from 0 or 1. A training that saves often may be meant, too.
-    pub(crate) fn first_parts(&self) -> BTreeSet<String> {
-        let mut kinds = BTreeMap::<String, (BTreeSet<usize>, Vec<&String>)>::new();
-        for (path, save) in &self.by_path {
-            let (saves, paths) = kinds.entry(shape(path)).or_default();
-            saves.insert(*save);
-            paths.push(path);
-        }
-        let are_parts = |(saves, paths): &(BTreeSet<usize>, Vec<&String>)| {
-            saves.len() == 1 && paths.len() > 1 && are_counted(paths)
-        };
-        kinds.into_values().filter(are_parts).flat_map(|(_, paths)| paths).cloned().collect()
-    }
-
     /// Whether one save has written both files.
     pub(crate) fn is_one(&self, one: &str, other: &str) -> bool {
         self.by_path.get(one).zip(self.by_path.get(other)).is_some_and(|(one, other)| one == other)
     }
-}
-
-/// Whether a number in these paths of one shape counts them, from 0 or 1.
-fn are_counted(paths: &[&String]) -> bool {
-    let numbers: Vec<Vec<usize>> = paths
-        .iter()
-        .map(|path| digit_runs(path).map(|run| path[run].parse().unwrap_or(usize::MAX)).collect())
-        .collect();
-    (0..numbers[0].len()).any(|place| {
-        let values: BTreeSet<usize> = numbers.iter().map(|numbers| numbers[place]).collect();
-        [0, 1].into_iter().any(|first| values.iter().copied().eq(first..first + paths.len()))
-    })
 }
 
 /// Whether a file is as it was when it had this stamp, in the same place or copied.
@@ -123,7 +96,7 @@ impl Sealer {
             let Some((now, then)) = found.get(other).zip(sealed(other)) else { return false };
             let next = Written { at: now_ns, bytes: then.bytes, path: other };
             let is_text = || is_small_text(disk, &self.checkpoints.join(other), now.bytes);
-            let is_part = self.is_part(path) && shape(other) == shape(path);
+            let is_part = self.record.is_part(path) && shape(other) == shape(path);
             let is_in_time = || is_part || is_next(&written(path, stamp), &next);
             let is_over = (is_again && *now == then) || !is_in_time();
             !ready.contains_key(other) && !is_over && !is_text()
@@ -142,29 +115,40 @@ impl Sealer {
             parts.peek().is_some() && is_rewritten(path) && parts.all(is_rewritten)
         };
         let parts: BTreeSet<String> = sealed.keys().filter(|path| is_part(path)).cloned().collect();
-        for (_, sealed) in sealed.iter_mut().filter(|(path, _)| parts.contains(*path)) {
-            // The command has gone on from it, because there is no other version that it could have started from.
-            (sealed.is_part, sealed.doubtful) = (true, false);
+        sealed.iter_mut().filter(|(path, _)| parts.contains(*path)).for_each(|(_, sealed)| sealed.is_part = true);
+    }
+
+    /// Completes the last seal: leaves out what belongs to a save that was cut, and doubts all parts of a save of which
+    /// one may be incomplete. The earlier state of a file that is left out stays, so that the next attempt sees which
+    /// files are of a later save than the others.
+    pub(crate) fn complete_last(&self, at_end: &AtEnd, found: &BTreeMap<String, Stamp>, files: &mut Kept) {
+        for path in self.cut_at_end(at_end, found, files) {
+            (self.say)(&format!("checkpoint file {path} is of a save that was cut, and is not sealed"));
+            files.remove(&path);
+        }
+        let saves = Saves::of(&self.record.files);
+        self.note_parts(&saves, files);
+        let is_doubtful = |path: &str| files.get(path).is_some_and(|sealed| sealed.is_part && sealed.doubtful);
+        let doubtful: BTreeSet<String> =
+            files.keys().filter(|path| saves.parts(path).any(is_doubtful)).cloned().collect();
+        files.iter_mut().filter(|(path, _)| doubtful.contains(*path)).for_each(|(_, sealed)| sealed.doubtful = true);
+        for (path, before) in self.record.files.iter().filter(|(path, _)| found.contains_key(*path)) {
+            files.entry(path.clone()).or_insert_with(|| before.clone());
         }
     }
 
     /// Those of `found` that belong to a save that was cut at the end of the command: other parts were left out of
     /// `files`, or were not rewritten yet.
-    pub(crate) fn cut_at_end(&self, at_end: &AtEnd, found: &BTreeMap<String, Stamp>, files: &Kept) -> BTreeSet<String> {
+    fn cut_at_end(&self, at_end: &AtEnd, found: &BTreeMap<String, Stamp>, files: &Kept) -> BTreeSet<String> {
         let saves = Saves::of(&self.record.files);
         let stamps = |path: &str| found.get(path).copied().zip(self.record.files.get(path).map(|sealed| sealed.stamp));
         let differs = |path: &str| stamps(path).is_some_and(|(now, then)| now != then);
         let is_cut = |path: &&String| {
             saves.parts(path).filter_map(|other| Some((other, stamps(other)?))).any(|(other, (now, then))| {
-                let is_between = || self.is_part(path) || at_end.was_between(found[*path], then);
+                let is_between = || self.record.is_part(path) || at_end.was_between(found[*path], then);
                 if now == then { is_between() } else { !files.contains_key(other) }
             })
         };
         files.keys().filter(|path| differs(path)).filter(is_cut).cloned().collect()
-    }
-
-    /// Whether a save was seen that has rewritten the file at `path` together with the other parts of a checkpoint.
-    fn is_part(&self, path: &str) -> bool {
-        self.record.files.get(path).is_some_and(|sealed| sealed.is_part)
     }
 }

@@ -137,7 +137,7 @@ impl Sealer {
             let sha256 = hash(disk, &file, stamp.bytes)?;
             let change = if is_log_name(path) { self.change(disk, path, stamp)? } else { self.mixing(path, stamp) };
             let constant = if change == Some(Change::Rewritten) { self.constant(path) } else { Vec::new() };
-            let is_part = self.record.files.get(path).is_some_and(|before| before.is_part);
+            let is_part = self.record.is_part(path);
             let sealed = Sealed { stamp, sha256, doubtful: false, change, constant, is_part };
             Ok((disk.stamp(&file)? == stamp).then_some(sealed))
         };
@@ -215,10 +215,7 @@ impl Sealer {
             last &= sealed.is_some();
             files.extend(sealed.map(|sealed| (path, Sealed { doubtful, ..sealed })));
         }
-        for path in self.cut_at_end(at_end, &found, &files) {
-            (self.say)(&format!("checkpoint file {path} is of a save that was cut, and is not sealed"));
-            files.remove(&path);
-        }
+        self.complete_last(at_end, &found, &mut files);
         if !last {
             (self.say)("some checkpoints could not be sealed in time: the next attempt judges them by themselves");
         }

@@ -70,7 +70,9 @@ pub(crate) fn partners(
         let folder = Path::new(path).parent();
         let is_beside = |other: &String| {
             let is_neighbour = Path::new(other).parent() == folder && !groups.is_numbered(other);
-            (is_neighbour && is_rewritten(record, groups, path)) || saved.is_one(path, other)
+            // A checkpoint goes back as a whole.
+            !groups.is_same(path, other)
+                && ((is_neighbour && is_rewritten(record, groups, path)) || saved.is_one(path, other))
         };
         let beside = || back.iter().filter(|(other, _)| *other != path && is_beside(other));
         let file = checkpoints.join(path);
@@ -149,7 +151,7 @@ impl SavedWith<'_> {
         let sealed = |path: &str| self.record.files.get(path);
         sealed(path).is_some_and(|sealed| is_unchanged(stamp, &sealed.stamp))
             && sealed(other.0).is_some_and(|sealed| sealed.sha256 == other.1.sha256)
-            && self.is_one(path, other.0)
+            && self.sealed.is_one(path, other.0)
     }
 
     /// Whether the file at `path`, which has this `stamp`, is of a later save than the `other` one, which went back.

@@ -266,7 +266,8 @@ impl Watch {
     /// other trial of the sweep may have trained elsewhere.
     pub(super) fn failed_for_good(&mut self, trial: &TrialRef, known: Option<&String>) {
         self.failed_alone.insert(trial.clone());
-        let Some(instance) = known else { return };
+        // Data that has changed is the same on each instance.
+        let Some(instance) = known.filter(|_| !self.has_lacked_data(trial)) else { return };
         let mut others = self.trained_on.iter().filter(|(sweep, other)| *sweep == trial.sweep && other != instance);
         if let Some((_, other)) = others.next() {
             let what = format!("{trial} failed on {instance}, while others trained on {other}");

@@ -8,7 +8,7 @@ use spotsweep_simulation::run::{Mixture, Simulation};
 use spotsweep_simulation::shrink::shrink;
 
 /// Runs these seeds. A seed that fails is shown as a scenario.
-fn run(seeds: std::ops::Range<u64>) -> Coverage {
+fn run(seeds: impl IntoIterator<Item = u64>) -> Coverage {
     let mut met = Coverage::new();
     for seed in seeds {
         let mut simulation = Simulation::of_seed(seed);
@@ -41,6 +41,12 @@ fn seeds_from_1000() {
 #[test]
 fn seeds_from_1500() {
     run(1500..2000);
+}
+
+/// Each of these has found a defect (docs/simulation.md): parts that each save rewrites, and data that has changed.
+#[test]
+fn seeds_that_have_found_a_defect() {
+    run([1_797_634, 1_846_022, 1_848_298, 1_855_698, 1_798_762, 1_800_485, 1_811_356, 1_873_511]);
 }
 
 /// Counts how often each event meets each stage of a workspace. Some pairs are impossible: a workspace that does not

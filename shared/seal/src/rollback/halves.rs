@@ -19,7 +19,7 @@ impl Sealer {
         gone.retain(|path, _| !files.contains_key(path));
         let present = files.iter().chain(&gone).map(|(path, stamp)| (path.as_str(), *stamp));
         let sealed = self.record.files.iter().map(|(path, sealed)| (path.as_str(), sealed.stamp));
-        let possible = Groups::to_keep(present.chain(sealed).chain(self.record.kept_files()));
+        let possible = Groups::to_keep(present.chain(sealed).chain(self.record.kept_files()), self.record.parts());
         let groups = gone.keys().filter_map(|path| possible.group(path));
         Ok(groups.flat_map(|group| group.members.iter().filter(|path| files.contains_key(*path))).cloned().collect())
     }

@@ -16,8 +16,8 @@ const LAYOUTS: [Layout; 4] = [
 ];
 /// The first layouts have names that differ in a number only.
 const NUMBERED: usize = 2;
-/// The numbers of parts.
-const PARTS: [usize; 2] = [2, 4];
+/// The numbers of parts, by layout.
+const PARTS: [usize; 4] = [4, 2, 2, 3];
 
 const NOTE: &str = "meta.json";
 
@@ -172,9 +172,8 @@ impl Case {
 /// saved before.
 fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
-    let places: Vec<(usize, usize)> = PARTS.iter().flat_map(|parts| (0..*parts).map(move |at| (*parts, at))).collect();
-    for (layout, (parts, at)) in (0..LAYOUTS.len()).flat_map(|layout| places.iter().map(move |place| (layout, *place)))
-    {
+    let places = |layout: usize| (0..PARTS[layout]).map(move |at| (layout, PARTS[layout], at));
+    for (layout, parts, at) in (0..LAYOUTS.len()).flat_map(places) {
         let sealed = [Before::Sealed, Before::SealedMeanwhile, Before::Damaged(at), Before::Damaged((at + 1) % parts)];
         let mut add = |save, before, cut| {
             for (has_note, is_stopped) in [(false, false), (true, true)] {

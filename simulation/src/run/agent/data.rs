@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use spotsweep_attempt::{Event, INTERRUPTED};
 use spotsweep_data_cache::next::{Content, Hold, Step, View, next};
-use spotsweep_protocol::claim::{DataObject, DataSet, Fetch, Reply, Request, listing_key};
+use spotsweep_protocol::claim::{DataObject, DataSet, Fetch, Reply, Request, UNAVAILABLE, listing_key};
 
 pub(super) use self::acquiring::Acquiring;
 use self::acquiring::{FETCH_EVERY, Work};
@@ -17,9 +17,6 @@ use crate::run::Simulation;
 use crate::run::data::DataDisk;
 use crate::run::training::nanoseconds;
 use crate::run::watch::Seen;
-
-/// The exit code of a runner whose data sets cannot be had.
-const UNAVAILABLE: u8 = 76;
 
 /// The longest times of a step, of a look at a lock that another attempt holds, of an object, of a slow object, of a
 /// pause, and of a look whether there is room. The real runner looks five times a second at a lock, and every ten

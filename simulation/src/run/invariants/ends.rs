@@ -2,14 +2,12 @@
 
 use std::time::Duration;
 
+use spotsweep_protocol::claim::UNAVAILABLE;
 use spotsweep_protocol::stop::StopReason;
 use spotsweep_records::sweep::Sweep;
 use spotsweep_records::trial::{Attempt, JobStatus, MAX_FALSE_STARTS, Reason, Standing, Trial};
 
 use super::super::Simulation;
-
-/// The exit code of a runner whose data sets cannot be had.
-const UNAVAILABLE: i32 = 76;
 
 /// Whether a trial failed because of a permanent refusal of its workspace, and nothing was sealed.
 fn is_refused(run: &Simulation, trial: &Trial) -> bool {
@@ -68,7 +66,7 @@ pub(super) fn all_succeeded(run: &Simulation) -> Result<(), String> {
         // EC2 took each of the instances before the container ran, or it was unfit.
         let never_starts = trial.false_starts() >= MAX_FALSE_STARTS;
         let is_excused = has_failed(trial) || has_no_other(trial) || has_hung(trial) || is_early(trial);
-        let lacks_data = exit_code(trial) == Some(UNAVAILABLE) && run.watch.has_lacked_data(&trial.of());
+        let lacks_data = exit_code(trial) == Some(UNAVAILABLE.into()) && run.watch.has_lacked_data(&trial.of());
         is_denied || is_excused || never_starts || lacks_data || has_few_attempts(run, &sweeps, trial)
     };
     let is_open = |trial: &&Trial| trial.status != JobStatus::Succeeded && !may_end(trial);

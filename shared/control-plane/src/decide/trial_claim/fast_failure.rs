@@ -9,7 +9,7 @@ use crate::decide::{Context, Decision};
 use crate::event::{Ask, Ending, TrialRequest};
 use crate::input::Followup;
 use crate::store::View;
-use spotsweep_protocol::claim::Reply;
+use spotsweep_protocol::claim::{Reply, UNAVAILABLE};
 use spotsweep_protocol::metric::Metric;
 use spotsweep_protocol::stop::StopReason;
 use spotsweep_records::sweep::instances::{self, Cause, Shown};
@@ -74,7 +74,10 @@ fn failure_at_once(plan: &Plan, request: &TrialRequest) -> Option<String> {
     else {
         return None;
     };
-    instances::failure_at_once(*exit_code, *seconds, error.as_deref()).filter(|_| !has_figures(plan, metrics))
+    // What cannot be had, such as data that has changed, is the same on each instance. One with the data in its cache
+    // would seem to be better.
+    let may_be_instance = *exit_code != i32::from(UNAVAILABLE) && !has_figures(plan, metrics);
+    instances::failure_at_once(*exit_code, *seconds, error.as_deref()).filter(|_| may_be_instance)
 }
 
 impl Asker<'_> {
