@@ -183,6 +183,11 @@ impl Groups {
         !self.rewritten.contains(path) && has_number()
     }
 
+    /// Whether a checkpoint consists of parts that each save rewrites.
+    pub(crate) fn has_parts(&self, group: &Group) -> bool {
+        !group.is_file() && group.members.iter().any(|path| !self.is_numbered(path))
+    }
+
     /// Whether two files make up one checkpoint.
     pub(crate) fn is_same(&self, one: &str, other: &str) -> bool {
         one == other || self.group(one).zip(self.group(other)).is_some_and(|(one, other)| std::ptr::eq(one, other))

@@ -283,8 +283,7 @@ impl Sealer {
                     different.insert(path.to_owned(), (at, sealed.clone()));
                 }
             }
-            let are_parts = !group.is_file() && different.keys().any(|path| !groups.is_numbered(path));
-            let lacks_some = are_parts && only_sealed && !is_whole;
+            let lacks_some = groups.has_parts(group) && only_sealed && !is_whole;
             if !different.is_empty() && !lacks_some {
                 return Ok(Some(different));
             }

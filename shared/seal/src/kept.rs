@@ -118,7 +118,7 @@ pub(crate) fn is_intact(disk: &dyn Disk, file: &Path, sealed: &Sealed) -> io::Re
 }
 
 /// The versions of the file at `path` that the runner has, newest first.
-pub(crate) fn versions<'a>(record: &'a Record, own: &Path, path: &str) -> Vec<(PathBuf, &'a Sealed)> {
+fn versions<'a>(record: &'a Record, own: &Path, path: &str) -> Vec<(PathBuf, &'a Sealed)> {
     let begun = record.begun.get(path).map(|sealed| (begun_path(own, path), sealed));
     let kept = record.kept.get(path).map(|sealed| (kept_path(own, path), sealed));
     begun.into_iter().chain(kept).collect()
@@ -137,7 +137,7 @@ pub(crate) fn group_versions<'a>(
         members.map(|(path, sealed)| (path.as_str(), (at(own, path), sealed))).collect::<BTreeMap<_, _>>()
     };
     let mut found = vec![version(&record.begun, begun_path), version(&record.kept, kept_path)];
-    if !group.is_file() && group.members.iter().any(|path| !groups.is_numbered(path)) {
+    if groups.has_parts(group) {
         let is_intact = |(at, sealed): &(PathBuf, &Sealed)| is_intact(disk, at, sealed).unwrap_or(false);
         found.retain(|version| version.len() == group.members.len() && version.values().all(is_intact));
     }

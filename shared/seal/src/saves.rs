@@ -122,11 +122,11 @@ impl Sealer {
     /// one may be incomplete. The earlier state of a file that is left out stays, so that the next attempt sees which
     /// files are of a later save than the others.
     pub(crate) fn complete_last(&self, at_end: &AtEnd, found: &BTreeMap<String, Stamp>, files: &mut Kept) {
-        for path in self.cut_at_end(at_end, found, files) {
+        let saves = Saves::of(&self.record.files);
+        for path in self.cut_at_end(at_end, &saves, (found, files)) {
             (self.say)(&format!("checkpoint file {path} is of a save that was cut, and is not sealed"));
             files.remove(&path);
         }
-        let saves = Saves::of(&self.record.files);
         self.note_parts(&saves, files);
         let is_doubtful = |path: &str| files.get(path).is_some_and(|sealed| sealed.is_part && sealed.doubtful);
         let doubtful: BTreeSet<String> =
@@ -139,8 +139,12 @@ impl Sealer {
 
     /// Those of `found` that belong to a save that was cut at the end of the command: other parts were left out of
     /// `files`, or were not rewritten yet.
-    fn cut_at_end(&self, at_end: &AtEnd, found: &BTreeMap<String, Stamp>, files: &Kept) -> BTreeSet<String> {
-        let saves = Saves::of(&self.record.files);
+    fn cut_at_end(
+        &self,
+        at_end: &AtEnd,
+        saves: &Saves,
+        (found, files): (&BTreeMap<String, Stamp>, &Kept),
+    ) -> BTreeSet<String> {
         let stamps = |path: &str| found.get(path).copied().zip(self.record.files.get(path).map(|sealed| sealed.stamp));
         let differs = |path: &str| stamps(path).is_some_and(|(now, then)| now != then);
         let is_cut = |path: &&String| {
