@@ -18,7 +18,7 @@ use crate::shape::shape;
 /// Files are read again, newest first, up to so many bytes. A volume that was made from a snapshot fetches every block
 /// from S3 when it is first read (fact 25). Training reads little more than the newest checkpoint.
 /// Beyond that, size and time decide.
-const READ_AGAIN_BYTES: u64 = 1 << 30;
+pub(crate) const READ_AGAIN_BYTES: u64 = 1 << 30;
 
 /// Whether a file can be trusted.
 #[derive(Debug, PartialEq, Eq)]
@@ -175,10 +175,12 @@ impl Judge<'_> {
     }
 }
 
-/// The `files` of which a save has rewritten some since the seal, but not the other parts of the same checkpoint.
+/// The `files` of which a save has rewritten some since the seal, but not the other parts of the same checkpoint. Those
+/// are as sealed, or an earlier save has rewritten them.
 fn cut<'a>(seal: &Record, files: &'a BTreeMap<String, Stamp>) -> BTreeSet<&'a str> {
     let saves = Saves::of(&seal.files);
     let is_as_sealed = |path: &str| files.get(path).is_none_or(|now| is_unchanged(now, &seal.files[path].stamp));
-    let paths = files.keys().map(String::as_str);
-    paths.filter(|path| saves.parts(path).any(is_as_sealed)).collect()
+    let is_of_two = |path: &str| seal.is_part(path) && !saves.are_of_one(path, files);
+    let is_cut = |path: &&str| saves.parts(path).any(is_as_sealed) || is_of_two(path);
+    files.keys().map(String::as_str).filter(is_cut).collect()
 }

@@ -79,12 +79,17 @@ impl Sealer {
     }
 
     /// The doubtful files that are as sealed: the command has gone on from them. If there are several with numbers, it
-    /// may have gone on from another.
+    /// may have gone on from another. Parts of one checkpoint are trusted together: one that a save has rewritten has no
+    /// version of the others' any more.
     fn trusted(&self, found: &BTreeMap<String, Stamp>) -> Kept {
+        let files = &self.record.files;
+        let is_as_sealed = |path: &str| found.get(path) == files.get(path).map(|sealed| &sealed.stamp);
+        let saves = LazyCell::new(|| Saves::of(files));
         let is_trusted = |(path, sealed): &(&String, &Sealed)| {
-            sealed.doubtful && (!is_numbered(path) || sealed.is_part) && found.get(*path) == Some(&sealed.stamp)
+            let is_one_of_one = !is_numbered(path) || sealed.is_part;
+            sealed.doubtful && is_one_of_one && is_as_sealed(path) && saves.parts(path).all(is_as_sealed)
         };
-        let trusted = self.record.files.iter().filter(is_trusted);
+        let trusted = files.iter().filter(is_trusted);
         trusted.map(|(path, known)| (path.clone(), Sealed { doubtful: false, ..known.clone() })).collect()
     }
 

@@ -34,8 +34,9 @@ impl Sealer {
     pub fn resume(disk: &dyn Disk, point: &Path, attempt: u32, is_disk: bool, say: Say) -> io::Result<(Self, Found)> {
         let (checkpoints, own) = (point.join(CHECKPOINTS), point.join(OWN));
         give_up(disk, &own);
-        let seal = Record::read(disk, &own, say)?;
+        let mut seal = Record::read(disk, &own, say)?;
         let mut files = walk_all(disk, &checkpoints)?;
+        seal.iter_mut().for_each(|seal| seal.note_rewritten(disk, &checkpoints, &files));
         let kept = seal.iter().flat_map(Record::kept_files);
         let parts = seal.as_ref().map(Record::parts).unwrap_or_default();
         let groups = Groups::with_parts(expected(&files).chain(kept), parts);
@@ -67,7 +68,7 @@ impl Sealer {
         }
         let found = Found { formatted: false, newest, torn: judged.torn, missing: judged.missing };
         let first = walk(disk, &checkpoints)?;
-        let resumed = attempt > 1 && found.newest.is_some() && seal.trained;
+        let resumed = found.newest.is_some() && seal.trained;
         let mut sealed = judged.sealed;
         // The earlier state of a file stays in the manifest until the file is sealed again.
         for (path, before) in seal.files.iter().filter(|(path, _)| first.contains_key(*path)) {

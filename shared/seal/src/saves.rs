@@ -4,15 +4,17 @@
 //! each other. If a later save has rewritten only some of them, it was cut.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use crate::at_end::AtEnd;
-use crate::content::is_small_text;
+use crate::content::{hash, is_small_text};
 use crate::disk::{Disk, Stamp};
 use crate::groups::{Written, is_next};
+use crate::judge::READ_AGAIN_BYTES;
 use crate::kept::Kept;
 use crate::logs::is_log;
 use crate::names::is_pointer_name;
-use crate::record::Sealed;
+use crate::record::{Record, Sealed};
 use crate::sealer::Sealer;
 use crate::shape::shape;
 
@@ -57,6 +59,24 @@ impl Saves {
         self.with(path).filter(move |other| shape(other) == shape(path))
     }
 
+    /// The parts of the checkpoints of which all parts are as `is_rewritten` says.
+    fn all_parts(&self, is_rewritten: &dyn Fn(&str) -> bool) -> BTreeSet<String> {
+        let is_part = |path: &&String| {
+            let mut parts = self.parts(path).peekable();
+            parts.peek().is_some() && is_rewritten(path) && parts.all(is_rewritten)
+        };
+        self.by_path.keys().filter(is_part).cloned().collect()
+    }
+
+    /// Whether the parts of the checkpoint of the one at `path` are as one save has left them, as far as the times of
+    /// their last changes show.
+    pub(crate) fn are_of_one(&self, path: &str, found: &BTreeMap<String, Stamp>) -> bool {
+        let parts = self.parts(path).chain([path]);
+        let mut parts: Vec<_> = parts.filter_map(|part| Some(written(part, *found.get(part)?))).collect();
+        parts.sort_unstable();
+        parts.is_sorted_by(is_next)
+    }
+
     /// Whether one save has written both files.
     pub(crate) fn is_one(&self, one: &str, other: &str) -> bool {
         self.by_path.get(one).zip(self.by_path.get(other)).is_some_and(|(one, other)| one == other)
@@ -82,6 +102,22 @@ pub(crate) struct Round<'a> {
     pub(crate) ready: &'a BTreeMap<String, bool>,
 }
 
+impl Record {
+    /// Notes which of the files in `folder` that an attempt `found` are parts of one checkpoint: saves have rewritten all
+    /// of them since the seal. Versions that were put back are older, and a file may have another time only.
+    pub(crate) fn note_rewritten(&mut self, disk: &dyn Disk, folder: &Path, found: &BTreeMap<String, Stamp>) {
+        let parts = Saves::of(&self.files).all_parts(&|path| {
+            let Some((now, then)) = found.get(path).zip(self.files.get(path)) else { return false };
+            let is_same = || {
+                let is_like = now.bytes == then.stamp.bytes && now.bytes <= READ_AGAIN_BYTES;
+                is_like && hash(disk, &folder.join(path), now.bytes).is_ok_and(|sha256| sha256 == then.sha256)
+            };
+            now.modified_ns > then.stamp.modified_ns && (then.is_part || !is_same())
+        });
+        self.files.iter_mut().filter(|(path, _)| parts.contains(*path)).for_each(|(_, sealed)| sealed.is_part = true);
+    }
+}
+
 impl Sealer {
     /// Whether the save that has rewritten the file at `path` may still go on, because it has not yet rewritten all
     /// files that were saved with it before. It is over if a later save has passed that one over, too. Otherwise it is
@@ -95,8 +131,9 @@ impl Sealer {
         saves.with(path).any(|other| {
             let Some((now, then)) = found.get(other).zip(sealed(other)) else { return false };
             let next = Written { at: now_ns, bytes: then.bytes, path: other };
-            let is_text = || is_small_text(disk, &self.checkpoints.join(other), now.bytes);
-            let is_part = self.record.is_part(path) && shape(other) == shape(path);
+            let is_emptied = self.is_emptied(other, now.bytes);
+            let is_text = || !is_emptied && is_small_text(disk, &self.checkpoints.join(other), now.bytes);
+            let is_part = shape(other) == shape(path) && (self.record.is_part(path) || *now != then);
             let is_in_time = || is_part || is_next(&written(path, stamp), &next);
             let is_over = (is_again && *now == then) || !is_in_time();
             !ready.contains_key(other) && !is_over && !is_text()
@@ -110,11 +147,7 @@ impl Sealer {
             let versions = sealed.get(path).zip(self.record.files.get(path));
             versions.is_some_and(|(now, then)| now.sha256 != then.sha256)
         };
-        let is_part = |path: &str| {
-            let mut parts = saves.parts(path).peekable();
-            parts.peek().is_some() && is_rewritten(path) && parts.all(is_rewritten)
-        };
-        let parts: BTreeSet<String> = sealed.keys().filter(|path| is_part(path)).cloned().collect();
+        let parts = saves.all_parts(&is_rewritten);
         sealed.iter_mut().filter(|(path, _)| parts.contains(*path)).for_each(|(_, sealed)| sealed.is_part = true);
     }
 
@@ -138,7 +171,7 @@ impl Sealer {
     }
 
     /// Those of `found` that belong to a save that was cut at the end of the command: other parts were left out of
-    /// `files`, or were not rewritten yet.
+    /// `files`, were not rewritten yet, or are of the save before.
     fn cut_at_end(
         &self,
         at_end: &AtEnd,
@@ -147,11 +180,18 @@ impl Sealer {
     ) -> BTreeSet<String> {
         let stamps = |path: &str| found.get(path).copied().zip(self.record.files.get(path).map(|sealed| sealed.stamp));
         let differs = |path: &str| stamps(path).is_some_and(|(now, then)| now != then);
+        let is_rewritten = |path: &str| match files.get(path).zip(self.record.files.get(path)) {
+            Some((now, then)) => now.sha256 != then.sha256,
+            None => differs(path),
+        };
+        let rewritten = saves.all_parts(&is_rewritten);
         let is_cut = |path: &&String| {
-            saves.parts(path).filter_map(|other| Some((other, stamps(other)?))).any(|(other, (now, then))| {
+            let mut parts = saves.parts(path).filter_map(|other| Some((other, stamps(other)?)));
+            let is_cut = |(other, (now, then)): (&str, (Stamp, Stamp))| {
                 let is_between = || self.record.is_part(path) || at_end.was_between(found[*path], then);
                 if now == then { is_between() } else { !files.contains_key(other) }
-            })
+            };
+            parts.any(is_cut) || (rewritten.contains(*path) && !saves.are_of_one(path, found))
         };
         files.keys().filter(|path| differs(path)).filter(is_cut).cloned().collect()
     }

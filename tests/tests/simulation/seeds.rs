@@ -46,7 +46,10 @@ fn seeds_from_1500() {
 /// Each of these has found a defect (docs/simulation.md): parts that each save rewrites, and data that has changed.
 #[test]
 fn seeds_that_have_found_a_defect() {
-    run([1_797_634, 1_846_022, 1_848_298, 1_855_698, 1_798_762, 1_800_485, 1_811_356, 1_873_511]);
+    run([
+        1_797_634, 1_846_022, 1_848_298, 1_855_698, 1_798_762, 1_800_485, 1_811_356, 1_873_511, 1_859_909, 1_902_877,
+        1_909_086, 1_928_447, 1_982_699,
+    ]);
 }
 
 /// Counts how often each event meets each stage of a workspace. Some pairs are impossible: a workspace that does not

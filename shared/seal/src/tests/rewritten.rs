@@ -1,6 +1,7 @@
 //! Checkpoints of several files that each save rewrites under their names, which may have a number.
 
 use std::collections::BTreeMap;
+use std::thread;
 
 use super::*;
 
@@ -28,6 +29,8 @@ enum Before {
     Unsealed,
     /// The saves are sealed.
     Sealed,
+    /// The first save is sealed.
+    SealedOnce,
     /// The saves are sealed, and each part of the last one when it was written.
     SealedMeanwhile,
     /// The saves are sealed, and so is what the last one has written when it hangs.
@@ -105,7 +108,7 @@ impl Case {
         for save in 1..self.save {
             (0..self.parts).for_each(|part| self.write(&mut bench, part, save));
             self.write_note(&mut bench, save);
-            if self.before != Before::Unsealed {
+            if self.before != Before::Unsealed && (save == 1 || self.before != Before::SealedOnce) {
                 sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap();
             }
             bench.clock += 600;
@@ -184,6 +187,9 @@ fn cases() -> Vec<Case> {
             add(save, Before::Unsealed, if save == 1 { Cut::InTurn } else { Cut::AtOnce });
             // The saves before have shown what is rewritten together.
             (save == 3 && layout < NUMBERED).then(|| add(save, Before::SealedInHang, Cut::Between));
+            (save == 3 && layout < NUMBERED).then(|| add(save, Before::SealedOnce, Cut::Between));
+            (save == 3).then(|| add(save, Before::SealedOnce, Cut::InTurn));
+            (save == 3).then(|| add(save, Before::SealedOnce, Cut::AtOnce));
             for before in sealed.into_iter().filter(|_| save > 1) {
                 add(save, before, Cut::InTurn);
                 add(save, before, Cut::AtOnce);
@@ -196,11 +202,53 @@ fn cases() -> Vec<Case> {
 
 #[test]
 fn a_training_finds_parts_of_one_save() {
-    for case in cases() {
+    let check = |case: &Case| {
         let found = case.happen();
         let is_lost = case.save == 1 || matches!(case.before, Before::Unsealed | Before::Damaged(_));
         let parts = (0..case.parts).filter(|part| found.contains_key(&case.path(*part))).count();
         assert!(is_lost || parts == case.parts, "{case:?}: {found:?}");
+    };
+    let cases = cases();
+    thread::scope(|scope| {
+        for layout in cases.chunk_by(|one, other| one.layout == other.layout) {
+            scope.spawn(|| layout.iter().for_each(check));
+        }
+    });
+}
+
+/// An attempt ends after its second save, of which no seal or only a doubtful one shows that it is complete. The next
+/// attempt goes on from there and ends within its save.
+#[test]
+fn a_version_that_an_attempt_began_with_is_sealed_with_all_parts_or_not_at_all() {
+    let parts = (0..NUMBERED).flat_map(|layout| (0..PARTS[layout]).map(move |part| (layout, part)));
+    for (is_doubtful, (layout, first)) in
+        [false, true].into_iter().flat_map(|one| parts.clone().map(move |it| (one, it)))
+    {
+        let mut bench = Bench::new(false);
+        let all = || (0..PARTS[layout]).map(LAYOUTS[layout]);
+        let content = |save| if is_doubtful { vec![0, save] } else { zip_of(&[save]) };
+        let (mut sealer, _) = bench.resume();
+        sealer.begin(&bench.disk()).unwrap();
+        all().for_each(|path| bench.write(&path, &content(1)));
+        sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap();
+        bench.clock += 600;
+        all().for_each(|path| bench.write(&path, &content(2)));
+        if is_doubtful {
+            let now_ns = i64::try_from(bench.clock).unwrap() * 1_000_000_000 + 500_000_000;
+            sealer.finish(&bench.disk(), &AtEnd::new(BTreeSet::new(), now_ns, true), &IN_TIME).unwrap();
+        }
+        let (mut sealer, _) = bench.resume();
+        sealer.begin(&bench.disk()).unwrap();
+        bench.clock += 600;
+        bench.write(&LAYOUTS[layout](first), b"");
+        let open = || BTreeSet::from([bench.at(&LAYOUTS[layout](first))]);
+        let now_ns = i64::try_from(bench.clock).unwrap() * 1_000_000_000 + 500_000_000;
+        sealer.seal_resting(&bench.disk(), QUIET, now_ns, &open).unwrap();
+        all().for_each(|path| bench.write(&path, b""));
+        bench.resume();
+        let found: Vec<_> = all().map(|path| fs::read(bench.at(&path)).unwrap_or_default()).collect();
+        let is_of = |save| found.iter().all(|found| *found == content(save));
+        assert!(is_of(1) || is_of(2), "{is_doubtful}, {}: {found:?}", LAYOUTS[layout](first));
     }
 }
 
