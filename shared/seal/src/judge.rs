@@ -180,7 +180,7 @@ impl Judge<'_> {
 fn cut<'a>(seal: &Record, files: &'a BTreeMap<String, Stamp>) -> BTreeSet<&'a str> {
     let saves = Saves::of(&seal.files);
     let is_as_sealed = |path: &str| files.get(path).is_none_or(|now| is_unchanged(now, &seal.files[path].stamp));
-    let is_of_two = |path: &str| seal.is_part(path) && !saves.are_of_one(path, files);
+    let is_of_two = |path: &str| seal.is_part(path) && !saves.are_of_one(path, |path| files.get(path).copied());
     let is_cut = |path: &&str| saves.parts(path).any(is_as_sealed) || is_of_two(path);
     files.keys().map(String::as_str).filter(is_cut).collect()
 }

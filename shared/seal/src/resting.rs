@@ -132,7 +132,8 @@ impl Sealer {
         let saves = Saves::of(&self.record.files);
         for (path, is_resting) in round.ready {
             let stamp = round.found[path];
-            if !self.is_emptied(path, stamp.bytes) && !self.is_within_save(disk, path, &saves, round) {
+            let is_cut = self.is_within_save(disk, path, &saves, round) || self.is_of_two_saves(path, &saves, round);
+            if !self.is_emptied(path, stamp.bytes) && !is_cut {
                 let one = self.seal_whole(disk, path, stamp, !is_resting);
                 sealed.extend(self.or_leave_out(path, one)?.map(|one| (path.clone(), one)));
             }

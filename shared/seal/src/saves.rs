@@ -70,9 +70,9 @@ impl Saves {
 
     /// Whether the parts of the checkpoint of the one at `path` are as one save has left them, as far as the times of
     /// their last changes show.
-    pub(crate) fn are_of_one(&self, path: &str, found: &BTreeMap<String, Stamp>) -> bool {
+    pub(crate) fn are_of_one(&self, path: &str, stamp: impl Fn(&str) -> Option<Stamp>) -> bool {
         let parts = self.parts(path).chain([path]);
-        let mut parts: Vec<_> = parts.filter_map(|part| Some(written(part, *found.get(part)?))).collect();
+        let mut parts: Vec<_> = parts.filter_map(|part| Some(written(part, stamp(part)?))).collect();
         parts.sort_unstable();
         parts.is_sorted_by(is_next)
     }
@@ -140,6 +140,19 @@ impl Sealer {
         })
     }
 
+    /// Whether saves have rewritten all parts of the checkpoint of the one at `path` since the seal, but not the same one.
+    /// If a later save has passed over a part, they are files that are saved independently of each other.
+    pub(crate) fn is_of_two_saves(&self, path: &str, saves: &Saves, round: &Round<'_>) -> bool {
+        let Round { found, before, .. } = *round;
+        let parts = || saves.parts(path).chain([path]);
+        let sealed = |part: &str| self.record.files.get(part).map(|sealed| sealed.stamp);
+        let is_rewritten = |part: &str| found.get(part).is_some_and(|now| Some(*now) != sealed(part));
+        let is_again = |part: &str| before.get(part) != found.get(part) && before.get(part) != sealed(part).as_ref();
+        let is_left_out = |part: &str| before.get(part) == found.get(part);
+        let is_passed_over = || parts().any(is_again) && parts().any(is_left_out);
+        parts().all(is_rewritten) && !saves.are_of_one(path, |path| found.get(path).copied()) && !is_passed_over()
+    }
+
     /// Notes which of the files that are about to be sealed are parts of one checkpoint: one save has rewritten all of
     /// them. A version that was put back has the content of the one before.
     pub(crate) fn note_parts(&self, saves: &Saves, sealed: &mut Kept) {
@@ -147,7 +160,9 @@ impl Sealer {
             let versions = sealed.get(path).zip(self.record.files.get(path));
             versions.is_some_and(|(now, then)| now.sha256 != then.sha256)
         };
-        let parts = saves.all_parts(&is_rewritten);
+        let mut parts = saves.all_parts(&is_rewritten);
+        let stamp = |path: &str| sealed.get(path).map(|sealed| sealed.stamp);
+        parts.retain(|path| saves.are_of_one(path, stamp));
         sealed.iter_mut().filter(|(path, _)| parts.contains(*path)).for_each(|(_, sealed)| sealed.is_part = true);
     }
 
@@ -191,7 +206,7 @@ impl Sealer {
                 let is_between = || self.record.is_part(path) || at_end.was_between(found[*path], then);
                 if now == then { is_between() } else { !files.contains_key(other) }
             };
-            parts.any(is_cut) || (rewritten.contains(*path) && !saves.are_of_one(path, found))
+            parts.any(is_cut) || (rewritten.contains(*path) && !saves.are_of_one(path, |path| found.get(path).copied()))
         };
         files.keys().filter(|path| differs(path)).filter(is_cut).cloned().collect()
     }

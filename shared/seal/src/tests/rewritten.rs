@@ -31,6 +31,8 @@ enum Before {
     Sealed,
     /// The first save is sealed.
     SealedOnce,
+    /// The first save is sealed, and so is what the last one has written when it hangs.
+    SealedOnceAndInHang,
     /// The saves are sealed, and each part of the last one when it was written.
     SealedMeanwhile,
     /// The saves are sealed, and so is what the last one has written when it hangs.
@@ -67,6 +69,10 @@ struct Case {
 impl Case {
     fn path(&self, part: usize) -> String {
         LAYOUTS[self.layout](part)
+    }
+
+    fn is_sealed_once(&self) -> bool {
+        matches!(self.before, Before::SealedOnce | Before::SealedOnceAndInHang)
     }
 
     fn note(&self) -> String {
@@ -108,7 +114,7 @@ impl Case {
         for save in 1..self.save {
             (0..self.parts).for_each(|part| self.write(&mut bench, part, save));
             self.write_note(&mut bench, save);
-            if self.before != Before::Unsealed && (save == 1 || self.before != Before::SealedOnce) {
+            if self.before != Before::Unsealed && (save == 1 || !self.is_sealed_once()) {
                 sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap();
             }
             bench.clock += 600;
@@ -158,7 +164,7 @@ impl Case {
                 sealer.seal_resting(&bench.disk(), QUIET, now_ns, &|| open.clone()).unwrap();
             }
         }
-        if self.before == Before::SealedInHang {
+        if matches!(self.before, Before::SealedInHang | Before::SealedOnceAndInHang) {
             bench.clock += 60;
             let now_ns = i64::try_from(bench.clock).unwrap() * 1_000_000_000;
             sealer.seal_resting(&bench.disk(), QUIET, now_ns, &|| open.clone()).unwrap();
@@ -188,6 +194,7 @@ fn cases() -> Vec<Case> {
             // The saves before have shown what is rewritten together.
             (save == 3 && layout < NUMBERED).then(|| add(save, Before::SealedInHang, Cut::Between));
             (save == 3 && layout < NUMBERED).then(|| add(save, Before::SealedOnce, Cut::Between));
+            (save == 3 && layout < NUMBERED).then(|| add(save, Before::SealedOnceAndInHang, Cut::Between));
             (save == 3).then(|| add(save, Before::SealedOnce, Cut::InTurn));
             (save == 3).then(|| add(save, Before::SealedOnce, Cut::AtOnce));
             for before in sealed.into_iter().filter(|_| save > 1) {
@@ -299,5 +306,30 @@ fn a_file_that_never_rests_is_sealed_without_one_that_is_not_rewritten_any_more(
         let now_ns = i64::try_from(bench.clock).unwrap() * 1_000_000_000 + 100_000_000;
         let is_sealed = sealer.seal_resting(&bench.disk(), QUIET, now_ns, &BTreeSet::new).unwrap();
         assert_eq!(is_sealed, round == 2, "it was rewritten {round} times");
+    }
+}
+
+/// Two places for the best models, whose first versions one epoch has saved.
+#[test]
+fn files_that_differ_in_a_number_are_sealed_although_they_are_saved_independently() {
+    let mut bench = Bench::new(true);
+    let (mut sealer, _) = bench.resume();
+    for (round, names) in
+        [&["best-0.pt", "best-1.pt"][..], &["best-0.pt", "best-1.pt"], &["best-0.pt"]].iter().enumerate()
+    {
+        for name in *names {
+            bench.write(name, &zip_of(&[round as u8, name.as_bytes()[5]]));
+            bench.clock += if round == 0 { 0 } else { 10 };
+        }
+        let now_ns = i64::try_from(bench.clock + 6).unwrap() * 1_000_000_000;
+        let is_sealed = sealer.seal_resting(&bench.disk(), QUIET, now_ns, &BTreeSet::new).unwrap();
+        // In the second round they may be parts of two saves, of which the newer one is cut.
+        assert_eq!(is_sealed, round != 1);
+        bench.clock += 30;
+    }
+    for (path, sealed) in &sealer.record.files {
+        let modified = fs::metadata(bench.at(path)).unwrap().modified().unwrap();
+        let modified_ns = modified.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_nanos();
+        assert_eq!((sealed.stamp.modified_ns as u128, sealed.is_part), (modified_ns, false), "{path}");
     }
 }
