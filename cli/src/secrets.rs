@@ -1,5 +1,8 @@
 //! A deployment's secrets in SSM Parameter Store. Their values are written and never read here.
 
+#[cfg(feature = "local")]
+mod from_shell;
+
 use std::time::Duration;
 
 use aws_config::SdkConfig;
@@ -8,9 +11,10 @@ use aws_sdk_ssm::error::ProvideErrorMetadata as _;
 use aws_sdk_ssm::types::{ParameterMetadata, ParameterStringFilter, ParameterTier, ParameterType};
 use spotsweep_protocol::claim::{secret_name, secret_parameter};
 use spotsweep_protocol::failure::{Context, Failure};
-#[cfg(feature = "local")]
-use spotsweep_sweep_file::{SecretSource, Settings};
 use tokio::time::sleep;
+
+#[cfg(feature = "local")]
+pub(crate) use from_shell::{patterns, take_from_shell};
 
 /// The largest value of a standard parameter, which costs nothing
 /// (<https://docs.aws.amazon.com/systems-manager/latest/userguide/parameter-store-advanced-parameters.html>).
@@ -80,32 +84,4 @@ impl Secrets {
             Err(error) => Err(error).context(|| format!("cannot delete {name} (ssm:DeleteParameter)")),
         }
     }
-
-    /// Stores what a sweep file names, for a stack that ends with this command. The values are those of this shell's
-    /// variables.
-    #[cfg(feature = "local")]
-    pub(crate) async fn take_from_shell(&self, settings: &Settings) -> Result<(), Failure> {
-        for text in settings.secret_sources() {
-            let source = SecretSource::of(text);
-            let name = source.anywhere().rsplit('/').next().unwrap_or_default();
-            let of_secret = settings.secrets.iter().filter(|(_, secret)| *secret == text).map(|(of, _)| of.as_str());
-            let variables: Vec<&str> = of_secret.chain([name]).collect();
-            let value = variables.iter().find_map(|name| std::env::var(name).ok()).filter(|value| !value.is_empty());
-            let unset = || {
-                Failure::usage(format!(
-                    "the file names the secret {text}: set the variable {} in this shell",
-                    variables[0]
-                ))
-            };
-            self.put(source.parameter(&self.bucket), value.ok_or_else(unset)?).await?;
-        }
-        Ok(())
-    }
-}
-
-/// Returns the paths of the secrets that a file names, for a stack that ends with this command.
-#[cfg(feature = "local")]
-pub(crate) fn paths(settings: &Settings) -> Vec<String> {
-    let named = settings.secret_sources().into_iter().map(|text| SecretSource::of(text).anywhere());
-    named.filter(|name| name.starts_with('/')).map(str::to_owned).collect()
 }

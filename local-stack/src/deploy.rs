@@ -22,8 +22,9 @@ const ARTIFACTS: &str = "spotsweep-local-artifacts";
 const TEMPLATE_KEY: &str = "control-plane.yaml";
 /// A bucket besides its own from which its sweeps may read data. Whoever has data there makes it.
 pub const DATA_BUCKET: &str = "spotsweep-local-data";
-/// The secrets besides its own that its sweeps may read: a pattern of their paths.
-pub const SECRETS: &str = "/team/*";
+/// The secrets besides its own that its sweeps may read: a pattern of paths in Parameter Store, and one of names in Secrets
+/// Manager.
+pub const SECRETS: [&str; 2] = ["/team/*", "team/*"];
 /// Name of the CloudFormation stack.
 pub const STACK: &str = "spotsweep-local";
 
@@ -54,7 +55,7 @@ impl Package {
     }
 
     /// Uploads the zips and the template, creates the stack and the jobs' role, and checks what exists then. Returns the
-    /// table's name. `secrets` are paths of secrets that sweeps may read, besides those that match [`SECRETS`].
+    /// table's name. `secrets` are patterns of secrets that sweeps may read, besides [`SECRETS`].
     ///
     /// # Errors
     /// A request fails, or a resource is missing.
@@ -99,7 +100,7 @@ impl Package {
         definition: &str,
         secrets: &[String],
     ) -> Result<(), Failure> {
-        let secrets: Vec<&str> = [SECRETS].into_iter().chain(secrets.iter().map(String::as_str)).collect();
+        let secrets: Vec<&str> = SECRETS.into_iter().chain(secrets.iter().map(String::as_str)).collect();
         let secrets = secrets.join(",");
         let parameters = [
             ("NamePrefix", ""),

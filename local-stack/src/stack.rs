@@ -51,7 +51,7 @@ pub struct StackOptions {
     /// Whether trainings may use all cores, and the runner seals and stops with the times that it has on AWS.
     #[arg(skip)]
     pub as_on_aws: bool,
-    /// Paths of secrets that sweeps may read, besides those that match [`SECRETS`](crate::deploy::SECRETS).
+    /// Patterns of secrets that sweeps may read, besides [`SECRETS`](crate::deploy::SECRETS).
     #[arg(skip)]
     pub secrets: Vec<String>,
 }

@@ -32,7 +32,7 @@ const S3_ATTEMPTS: u32 = 5;
 
 /// All trials of a sweep may start at once, and Parameter Store takes 40 requests in a second
 /// (<https://docs.aws.amazon.com/general/latest/gr/ssm.html>).
-const SSM_ATTEMPTS: u32 = 10;
+const SECRET_ATTEMPTS: u32 = 10;
 
 const TLS: tls::Provider = tls::Provider::Rustls(CryptoMode::Ring);
 
@@ -85,8 +85,15 @@ pub(crate) fn s3(trial: &SdkConfig) -> aws_sdk_s3::Client {
 
 /// A client for Parameter Store.
 pub(crate) fn ssm(trial: &SdkConfig) -> aws_sdk_ssm::Client {
-    let retries = RetryConfig::standard().with_max_attempts(SSM_ATTEMPTS);
+    let retries = RetryConfig::standard().with_max_attempts(SECRET_ATTEMPTS);
     aws_sdk_ssm::Client::from_conf(aws_sdk_ssm::config::Builder::from(trial).retry_config(retries).build())
+}
+
+/// A client for Secrets Manager.
+pub(crate) fn secrets_manager(trial: &SdkConfig) -> aws_sdk_secretsmanager::Client {
+    let config = aws_sdk_secretsmanager::config::Builder::from(trial);
+    let retries = RetryConfig::standard().with_max_attempts(SECRET_ATTEMPTS);
+    aws_sdk_secretsmanager::Client::from_conf(config.retry_config(retries).build())
 }
 
 /// An HTTP connector for servers that are not AWS's.

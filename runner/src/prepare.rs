@@ -122,7 +122,7 @@ async fn lay_out(
     let s3 = clients::s3(&trials_own);
     let secrets = preparation.map(Preparation::all_secrets).unwrap_or_default();
     let bucket = grant.outputs.bucket.as_str();
-    let secrets = Secrets::read(&clients::ssm(&trials_own), &secrets, bucket).await?;
+    let secrets = Secrets::read(&trials_own, &secrets, bucket).await?;
     let trial = parameters::fetch(&s3, &grant.parameters, config.index).await?;
     let trial = match grant.suggested.clone() {
         Some(parameters) => TrialLine { parameters, ..trial },

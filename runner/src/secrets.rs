@@ -1,17 +1,27 @@
-//! The secrets of an attempt: read from Parameter Store with the trial's own credentials, and hidden from now on in
-//! everything that the runner passes on.
+//! The secrets of an attempt: read from Parameter Store and Secrets Manager with the trial's own credentials, and hidden
+//! from now on in everything that the runner passes on.
+
+mod managed;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use aws_config::SdkConfig;
 use aws_sdk_ssm::Client;
 use aws_sdk_ssm::error::{DisplayErrorContext, ProvideErrorMetadata as _};
-use spotsweep_protocol::claim::{Environment, SecretPaths, secret_name};
+use spotsweep_protocol::claim::{Environment, ManagedSecret, SecretPaths, secret_name};
 use spotsweep_protocol::mask::{LEAST_BYTES, Mask};
 
+use crate::clients;
 use crate::exit::Failure;
 use crate::log::{self, say};
+use managed::ManagedSecrets;
 
-/// Why an attempt has no secrets.
+/// The most bytes of a value, those of Parameter Store's largest
+/// (<https://docs.aws.amazon.com/systems-manager/latest/userguide/parameter-store-advanced-parameters.html>). Secrets
+/// Manager has up to 64 KiB, and hiding a value takes much memory.
+const MOST_BYTES: usize = 8192;
+
+/// Why an attempt has no secrets. No text shows any of a value.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SecretsError {
     #[error("this deployment has no secret {0} any more: `spotsweep secret set {0}`, then `spotsweep retry`")]
@@ -20,31 +30,61 @@ pub(crate) enum SecretsError {
     NoParameter(String),
     #[error("the trial's role may not read the secret {name}: {message}")]
     Denied { name: String, message: String },
+    #[error("Secrets Manager has no value of the secret {0} any more: store it, then `spotsweep retry`")]
+    NoSecret(String),
+    #[error("Secrets Manager has no secret {name} any more, or the trial's role may not read it: {message}")]
+    Hidden { name: String, message: String },
+    #[error(
+        "the secret {name} of Secrets Manager cannot be read: {message} If it is scheduled for deletion, `aws \
+         secretsmanager restore-secret --secret-id {name}`, then `spotsweep retry`"
+    )]
+    Unusable { name: String, message: String },
+    #[error("the secret {0} of Secrets Manager is binary: store a text, as no environment variable can have all bytes")]
+    Binary(String),
+    #[error("the secret {name} of Secrets Manager is no JSON object, so it has no key {key}")]
+    NoObject { name: String, key: String },
+    #[error("the JSON object in the secret {name} of Secrets Manager has no key {key}")]
+    NoKey { name: String, key: String },
+    #[error("the key {key} of the secret {name} of Secrets Manager has neither a text, a number nor a boolean")]
+    NoText { name: String, key: String },
+    #[error("the secret {0} has more than {MOST_BYTES} bytes")]
+    Long(String),
     #[error("the secret {0} has a null character, which no environment variable may have")]
     Null(String),
 }
 
-/// Values by the path of the parameter.
+/// Values by what names the secret in the plan.
 pub(crate) struct Secrets(BTreeMap<String, String>);
 
 impl Secrets {
     /// Reads the secrets of the deployment that has this bucket. A service that does not answer ends the attempt, and a
     /// secret that is missing ends the trial.
-    pub(crate) async fn read(ssm: &Client, paths: &BTreeSet<String>, bucket: &str) -> Result<Self, Failure> {
+    pub(crate) async fn read(trial: &SdkConfig, named: &BTreeSet<String>, bucket: &str) -> Result<Self, Failure> {
+        let (ssm, mut managed) = (clients::ssm(trial), ManagedSecrets::new(clients::secrets_manager(trial)));
         let mut values = BTreeMap::new();
-        for path in paths {
-            values.insert(path.clone(), value(ssm, path, bucket).await?);
+        for text in named {
+            let value = match ManagedSecret::of(text) {
+                Some(secret) => managed.value(secret).await?,
+                None => value(&ssm, text, bucket).await?,
+            };
+            values.insert(text.clone(), value);
         }
-        log::hide(Mask::new(values.values()));
-        for (path, value) in &values {
-            let name = secret_name(bucket, path).unwrap_or(path);
+        for (text, value) in &values {
+            let name = secret_name(bucket, text).unwrap_or(text);
             if value.contains('\0') {
                 return Err(SecretsError::Null(name.to_owned()).into());
+            }
+            if value.len() > MOST_BYTES {
+                return Err(SecretsError::Long(name.to_owned()).into());
             }
             if value.len() < LEAST_BYTES {
                 say(&format!("the secret {name} is shorter than {LEAST_BYTES} bytes: it is not hidden in the log"));
             }
         }
+        let whole =
+            values.iter().filter(|(text, _)| ManagedSecret::of(text).is_some_and(|secret| secret.key.is_none()));
+        let fields = whole.flat_map(|(_, value)| managed::fields(value));
+        log::hide(Mask::new(values.values().cloned().chain(fields)));
         Ok(Self(values))
     }
 
@@ -59,7 +99,7 @@ impl Secrets {
     }
 }
 
-/// Reads one secret.
+/// Reads one secret of Parameter Store.
 async fn value(ssm: &Client, path: &str, bucket: &str) -> Result<String, Failure> {
     let own = secret_name(bucket, path).map(str::to_owned);
     let name = own.clone().unwrap_or_else(|| path.to_owned());

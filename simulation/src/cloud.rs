@@ -14,6 +14,7 @@ mod injected;
 mod multipart;
 mod others;
 mod s3;
+mod secrets_manager;
 mod ssm;
 mod sts;
 
@@ -68,6 +69,8 @@ pub struct Cloud {
     objects: Mutex<BTreeMap<String, Vec<u8>>>,
     /// Names of Parameter Store's parameters, and whether the value of each is encrypted.
     parameters: Mutex<BTreeMap<String, bool>>,
+    /// Names of Secrets Manager's secrets, and whether each is scheduled for deletion.
+    managed_secrets: Mutex<BTreeMap<String, bool>>,
     announced: Mutex<Vec<EventEntry>>,
     /// If EventBridge takes no entries: the error code of each entry.
     failing_entries: Mutex<Option<&'static str>>,
@@ -93,6 +96,7 @@ impl Cloud {
             world: Mutex::new(world),
             objects: Mutex::default(),
             parameters: Mutex::default(),
+            managed_secrets: Mutex::default(),
             announced: Mutex::default(),
             failing_entries: Mutex::default(),
             refused: Mutex::default(),
@@ -212,6 +216,16 @@ impl Cloud {
         self.parameters.lock().unwrap_or_else(PoisonError::into_inner).get(name).copied()
     }
 
+    /// Adds a secret, or one that is scheduled for deletion, to Secrets Manager.
+    pub fn add_managed_secret(&self, name: &str, is_being_deleted: bool) {
+        self.managed_secrets.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), is_being_deleted);
+    }
+
+    /// Whether a secret is scheduled for deletion, if there is the secret.
+    fn managed_secret(&self, name: &str) -> Option<bool> {
+        self.managed_secrets.lock().unwrap_or_else(PoisonError::into_inner).get(name).copied()
+    }
+
     /// Removes and returns our own events since the last call.
     pub fn take_announced(&self) -> Vec<EventEntry> {
         std::mem::take(&mut *self.announced.lock().unwrap_or_else(PoisonError::into_inner))
@@ -272,7 +286,7 @@ impl Cloud {
             .reaching(execute::tasks(calls()))
             .reaching(execute::drains(calls(), calls()))
             .reaching(execute::hosts(calls(), calls(), calls()))
-            .reaching(execute::targets(calls(), calls(), client()))
+            .reaching(execute::targets(calls(), calls(), client(), client()))
             .reaching(execute::uploads(client(), client()))
             .reaching(execute::lines(client()))
             .reaching(execute::access(client()))

@@ -111,7 +111,7 @@ impl Harness {
             claim_function: "trial-claim".into(),
             trial_role: "trial".into(),
             parameters: "arn:aws:ssm:us-east-1:000000000000:parameter".into(),
-            allowed_secrets: vec!["/team/*".into()],
+            allowed_secrets: vec!["/team/*".into(), "team/*".into()],
             defaults: Defaults::default(),
             workspace_gib: account.workspace_gib,
             initialization_rate: account.initialization_rate,

@@ -213,6 +213,7 @@ impl Simulation {
         simulation.give_data(mixture);
         simulation.harness.cloud.put(&packed_key(FOLDER), "a folder");
         simulation.harness.cloud.add_parameter(&secret_parameter(BUCKET, "KEY"), true);
+        simulation.harness.cloud.add_managed_secret("team/key", false);
         simulation
     }
 

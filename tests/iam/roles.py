@@ -14,7 +14,7 @@ ACCOUNT, REGION, BUCKET = "000000000000", "us-east-1", "spotsweep-local"
 LOCAL = f"{REGION}:{ACCOUNT}"
 # Parameters of the local stack (local-stack/src/deploy.rs).
 DATA_BUCKETS = ["spotsweep-local-data"]
-ALLOWED_SECRETS = ["/team/*"]
+ALLOWED_SECRETS = ["/team/*", "team/*"]
 CONTROL_PLANE = (cfn.INFRA / "control-plane.yaml").read_text()
 # It has policies for roles of the control plane, which its parameters name.
 COMPUTE = cfn.template("compute.yaml")

@@ -30,6 +30,7 @@ CALLS = {
     "ListObjectsV2": [Wanted("s3:ListBucket", f"arn:aws:s3:::{roles.BUCKET}", {"aws:SecureTransport": "true"})],
     "TerminateJobs": [Wanted("batch:TerminateJob", f"{BATCH}job/1")],
     "CancelJobs": [Wanted("batch:CancelJob", f"{BATCH}job/1")],
+    "DescribeSecret": [Wanted("secretsmanager:DescribeSecret", f"arn:aws:secretsmanager:{LOCAL}:secret:team/key-a1B2c3")],
     "AssumeRole": [Wanted("sts:AssumeRole", TRIAL_ROLE), Wanted("sts:TagSession", TRIAL_ROLE)],
     "Publish": [Wanted("sns:Publish", f"arn:aws:sns:{LOCAL}:people")],
     "PutEvents": [Wanted("events:PutEvents", f"arn:aws:events:{LOCAL}:event-bus/default", {"events:source": ["spotsweep"]})],

@@ -47,7 +47,7 @@ def disagreements(*exchanges):
 class NearMisses(unittest.TestCase):
     def test_each_is_denied_and_what_it_nearly_is_is_allowed(self):
         expected, simulations = [], []
-        of = deployed(DataBuckets=["sets", "more.sets"], AllowedSecrets=["/team/wandb/*", "/other/key"])
+        of = deployed(DataBuckets=["sets", "more.sets"], AllowedSecrets=["/team/wandb/*", "/other/key", "team/*", "other"])
         for call in NEAR_MISSES:
             expected.append((f"{call['role']}: {call['action']} on {call['resource']}", True))
             simulations.append(decision(call, of))
@@ -93,12 +93,26 @@ class Secrets(unittest.TestCase):
             decisions = evaluator.decide([decision(call, of) for call in calls])
             self.assertEqual([path for path, is_open in zip(paths, decisions, strict=True) if is_open], open_paths, allowed)
 
-    def test_the_trials_policy_has_room_for_many_paths_and_buckets(self):
-        # Of a role's own policies together, without white space (https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html).
-        paths = 30 * ["/" + 29 * "p"]
+    def test_a_deployment_opens_no_secret_of_secrets_manager_but_those_that_it_names(self):
+        session = {"sweep": "a-1", "trial": "0"}
+        names = ["team/db", "team/a/b", "team", "team-2", "other", "other2", "/team/db"]
+        arn = f"arn:aws:secretsmanager:{roles.LOCAL}:secret:"
+        reading = [{"role": "TrialRole", "action": "secretsmanager:GetSecretValue", "session": session | {"managed-9": name}, "resource": f"{arn}{name}-a1B2c3"} for name in names]
+        asking = [{"role": "SweepUploadRole", "action": "secretsmanager:DescribeSecret", "resource": f"{arn}{name}-a1B2c3"} for name in names[:-1]]
+        for allowed, open_names in (([""], []), (["/team/*"], []), (["team/*"], names[:2]), (["team/*", "/team/*", "oth?r"], names[:2] + names[4:5])):
+            of = deployed(AllowedSecrets=allowed)
+            for calls in (reading, asking):
+                decisions = evaluator.decide([decision(call, of) for call in calls])
+                self.assertEqual([name for name, is_open in zip(names, decisions) if is_open], open_names, allowed)
+
+    def test_the_policies_have_room_for_many_secrets_and_buckets(self):
+        # Of a role's own policies together, and of a managed one, without white space
+        # (https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html).
+        secrets = 15 * ["/" + 29 * "p"] + 15 * [30 * "n"]
         for buckets in ([""], 15 * ["b" * 63], 40 * ["b" * 20]):
-            of = deployed(DataBuckets=buckets, AllowedSecrets=paths, Bucket="b" * 63, **{"AWS::Region": "ap-southeast-4"})
-            self.assertLess(len(json.dumps(of.policies["TrialRole"]["trial"], separators=(",", ":"))), 10240)
+            of = deployed(DataBuckets=buckets, AllowedSecrets=secrets, Bucket="b" * 63, **{"AWS::Region": "ap-southeast-4"})
+            for role, policy, most in (("TrialRole", "trial", 10240), ("TrialRole", "ManagedSecretsPolicy", 6144), ("SweepUploadRole", "SubmitPolicy", 6144)):
+                self.assertLess(len(json.dumps(of.policies[role][policy], separators=(",", ":"))), most, policy)
 
 
 class Check(unittest.TestCase):

@@ -50,6 +50,8 @@ def of(operation, parameters, request):
         "lambda": lambda name, given, _: [Wanted("lambda:InvokeFunction", f"arn:aws:lambda:{LOCAL}:function:{given['FunctionName']}")],
         "pricing": lambda name, given, _: [Wanted(f"pricing:{name}")],
         "ssm": ssm,
+        # The service authorises the ARN of the secret with this name (fact 73).
+        "secretsmanager": lambda name, given, _: [Wanted(f"secretsmanager:{name}", f"arn:aws:secretsmanager:{LOCAL}:secret:{given['SecretId']}-a1B2c3")],
     }[service](operation.name, parameters, request)
 
 

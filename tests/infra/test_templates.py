@@ -109,11 +109,15 @@ class OneDeployment(unittest.TestCase):
         for name, is_allowed in (("", True), ("sets", True), ("my.sets-2", True), ("a2b", True), ("ab", False), ("Sets", False), ("sets/", False), ("s3://sets", False), ("arn:aws:s3:::sets", False), ("*", False), ("set?", False), ("-sets", False), ("m" * 64, False)):
             self.assertEqual(bool(re.fullmatch(pattern, name)), is_allowed, name)
 
-    def test_allowed_secrets_are_paths_that_begin_with_a_name(self):
-        # https://docs.aws.amazon.com/systems-manager/latest/userguide/sysman-parameter-name-constraints.html
+    def test_allowed_secrets_are_paths_and_names_that_begin_with_a_name(self):
+        # https://docs.aws.amazon.com/systems-manager/latest/userguide/sysman-parameter-name-constraints.html and
+        # https://docs.aws.amazon.com/secretsmanager/latest/apireference/API_CreateSecret.html
         pattern = WHOLE["Parameters"]["AllowedSecrets"]["AllowedPattern"]
-        for path, is_allowed in (("", True), ("/team/wandb/*", True), ("/team/wandb", True), ("/team-*", True), ("/t?am/*", True), ("/*", False), ("/?eam", False), ("/", False), ("*", False), ("team/wandb", False), ("/team wandb", False), ("/aws/reference/secretsmanager/wandb", False), ("arn:aws:ssm:eu-west-1:123456789012:parameter/team/wandb", False)):
-            self.assertEqual(bool(re.fullmatch(pattern, path)), is_allowed, path)
+        for text in ("", "/team/wandb/*", "/team/wandb", "/team-*", "/t?am/*", "team/wandb", "team/*", "a+b=c.d@e-f_g", "t*"):
+            self.assertRegex(text, f"^(?:{pattern})$")
+        arns = "arn:aws:ssm:eu-west-1:123456789012:parameter/team/wandb", "arn:aws:secretsmanager:eu-west-1:123456789012:secret:team/wandb-a1b2c3"
+        for text in ("/*", "/?eam", "/", "*", "?eam", "*/wandb", "team wandb", "/team wandb", "/team+wandb", "team:key", "/aws/reference/secretsmanager/wandb", *arns):
+            self.assertNotRegex(text, f"^(?:{pattern})$")
 
     def test_every_prefix_and_bucket_name_that_is_allowed_makes_names_that_aws_takes(self):
         # RepositoryName in ECR's model; https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html
@@ -209,7 +213,8 @@ class Permissions(unittest.TestCase):
                     if "*" in as_list(statement["Resource"]):
                         self.assertRegex(action, self.ONLY_LOOKING, f"{name} {policy}")
         self.assertGreater(seen, 40)
-        self.assertEqual(denied, [("TrialRole", "ssm:GetParameter")])
+        secrets = [("SubmitPolicy", "secretsmanager:DescribeSecret"), ("TrialRole", "ssm:GetParameter")] + 2 * [("ManagedSecretsPolicy", "secretsmanager:GetSecretValue")]
+        self.assertCountEqual(denied, secrets)
 
     def test_every_change_of_a_volume_snapshot_or_instance_asks_for_our_tag(self):
         bound = {
@@ -316,6 +321,15 @@ class Permissions(unittest.TestCase):
         paths = "arn:*:ssm:*:*:parameter/spotsweep/${Bucket}/*,arn:*:ssm:*:*:parameter${Paths}"
         paths = {"Fn::Split": [",", {"Fn::Sub": [paths, {"Paths": {"Fn::Join": [",arn:*:ssm:*:*:parameter", {"Ref": "AllowedSecrets"}]}}]}]}
         self.assertEqual(denied, [("ssm:GetParameter", paths)])
+        self.assertEqual(role["ManagedPolicyArns"], [{"Ref": "ManagedSecretsPolicy"}])
+        allowed, others, slashes = (found for name, found in policy_statements(CONTROL) if name == "ManagedSecretsPolicy")
+        secret = "arn:${AWS::Partition}:secretsmanager:${AWS::Region}:${AWS::AccountId}:secret:${!aws:PrincipalTag/managed-"
+        self.assertEqual((allowed["Effect"], allowed["Action"]), ("Allow", "secretsmanager:GetSecretValue"))
+        self.assertEqual(allowed["Resource"], [{"Fn::Sub": f"{secret}{number}}}-??????"} for number in range(MOST_SECRETS)])
+        names = "arn:*:secretsmanager:*:*:secret:${Names}-??????"
+        names = {"Fn::Split": [",", {"Fn::Sub": [names, {"Names": {"Fn::Join": ["-??????,arn:*:secretsmanager:*:*:secret:", {"Ref": "AllowedSecrets"}]}}]}]}
+        for found, key, resource in ((others, "NotResource", names), (slashes, "Resource", "arn:*:secretsmanager:*:*:secret:/*")):
+            self.assertEqual(found, {"Effect": "Deny", "Action": "secretsmanager:GetSecretValue", key: resource})
         issuers = [name for name, found in policy_statements(CONTROL) if "sts:AssumeRole" in as_list(found["Action"])]
         self.assertEqual(issuers, ["IssuePolicy"])
         self.assertEqual(of_type(CONTROL, "AWS::IAM::ManagedPolicy")["IssuePolicy"]["Roles"], [{"Ref": "TrialClaimRole"}])

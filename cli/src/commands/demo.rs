@@ -14,7 +14,7 @@ use tokio::time::sleep;
 use crate::commands::explain;
 use crate::commands::local::{clear_killed, copy};
 use crate::dropped::{Answer, Dropped, rejected, upload};
-use crate::secrets::{self, Secrets};
+use crate::secrets;
 use crate::signals::unless_stopped;
 use crate::{code_folder, out, show, sweep_file};
 use follow::{Watched, watch};
@@ -109,7 +109,8 @@ pub(crate) async fn run(mut args: Demo) -> Result<ExitCode, Failure> {
     let file = args.sweep.clone().unwrap_or_else(|| installation.digits().join(example));
     // A bad file is rejected here, before the build takes minutes.
     upload(BUCKET, &file)?;
-    args.stack.secrets = sweep_file::read(&file, "")?.iter().flat_map(|file| secrets::paths(&file.settings)).collect();
+    args.stack.secrets =
+        sweep_file::read(&file, "")?.iter().flat_map(|file| secrets::patterns(&file.settings)).collect();
     let code = args.code.clone().map_or_else(|| folder_of(&file, &installation), Ok)?;
     let desk = Desk::of_demo(&installation.local());
     let mut stack = unless_stopped(async {
@@ -183,7 +184,7 @@ async fn sweep(stack: &mut Stack, file: &Path, args: &Demo, wish: Wish) -> Resul
     let s3 = spotsweep_aws::path_style_s3(stack.config());
     let settings = sweep_file::read(file, "")?.ok().map(|file| file.settings);
     if let Some(settings) = &settings {
-        Secrets::of_bucket(stack.config(), BUCKET).take_from_shell(settings).await?;
+        secrets::take_from_shell(stack.config(), BUCKET, settings).await?;
     }
     let code = match settings.as_ref().and_then(|settings| settings.code.as_ref()?.folder()) {
         Some(folder) => Some(code_folder::look(file, folder)?.send(&s3, BUCKET, false).await?),

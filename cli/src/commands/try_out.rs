@@ -36,7 +36,7 @@ use spotsweep_sweep_file::SweepFile;
 use crate::code_folder::below;
 use crate::commands::local::clear_killed;
 use crate::dropped::{self, Dropped, rejected, upload};
-use crate::secrets::{self, Secrets};
+use crate::secrets;
 use crate::signals::unless_stopped;
 use crate::{out, sweep_file, tried_metrics};
 use bucket::Bucket;
@@ -112,11 +112,11 @@ pub(super) async fn run(mut args: TryOut) -> Result<ExitCode, Failure> {
         out::note(format_args!("no data set is fetched here: set {variable} to a folder with some of the data"));
     }
     args.stack.as_on_aws = true;
-    args.stack.secrets = file.iter().flat_map(|file| secrets::paths(&file.settings)).collect();
+    args.stack.secrets = file.iter().flat_map(|file| secrets::patterns(&file.settings)).collect();
     let mut stack = unless_stopped(start(&args, &code)).await?;
     let answer = unless_stopped(async {
         if let Some(file) = &file {
-            Secrets::of_bucket(stack.config(), BUCKET).take_from_shell(&file.settings).await?;
+            secrets::take_from_shell(stack.config(), BUCKET, &file.settings).await?;
         }
         tried(&mut stack, (&script, &code), &args).await
     })

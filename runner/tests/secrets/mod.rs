@@ -84,3 +84,66 @@ async fn without_its_secret_a_trial_fails_and_trains_nothing() {
         assert!(end["error"].as_str().unwrap().contains(why), "{end}");
     }
 }
+
+/// The variables of a training: both values of one secret, and all of another.
+fn managed(request: &str, nth: usize) -> Answer {
+    let secret = |text: &str| json!({"secret": format!("/aws/reference/secretsmanager/{text}")});
+    let env =
+        json!({"ALL": secret("team/all"), "PASSWORD": secret("team/db:password"), "PORT": secret("team/db:port")});
+    preparing(json!({"env": env}), request, nth)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_value_of_a_json_object_is_a_secret_and_a_whole_object_has_several() {
+    let world = world(managed, &[]).await;
+    let object = r#"{"token": "tok-s3cr3t-1", "more": {"key": "tok-s3cr3t-2"}, "short": "abc"}"#;
+    world.manage("team/all", json!({"SecretString": object}));
+    world.manage(
+        "team/db",
+        json!({"SecretString": r#"{"password": "p\u00e4ss-s3cr3t", "port": 5432, "host": "db.example"}"#}),
+    );
+    let script = r#"
+        test "$ALL" = "$0" && echo "as stored, on db.example:$PORT with $PASSWORD"
+        echo "all: $ALL" && echo "one is tok-s3cr3t-1, two is tok-s3cr3t-2, three is abc"
+        test "$PASSWORD" = päss-s3cr3t
+    "#;
+    let outcome = world.run(&[], &["sh", "-c", script, object]).await;
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    assert!(outcome.stdout.contains("as stored, on db.example:*** with ***\nall: ***\n"), "{}", outcome.stdout);
+    assert!(outcome.stdout.contains("one is ***, two is ***, three is abc"), "{}", outcome.stdout);
+    let log = String::from_utf8(world.output("train.log").unwrap()).unwrap();
+    let reported = world.seen(|seen| json!(seen.invocations).to_string());
+    for text in [&outcome.stdout, &outcome.stderr, &log, &reported] {
+        assert!(!text.contains("s3cr3t"), "{text}");
+    }
+    let asked = world.seen(|seen| seen.requests.iter().filter(|call| call.contains("team/db")).count());
+    assert_eq!(asked, 1, "both values are of one version");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_secret_of_secrets_manager_that_cannot_be_read_ends_the_trial() {
+    let object = |text: &str| json!({"SecretString": text});
+    let error = |code: &str| json!({"__type": code, "Message": "because of a test."});
+    for (answer, code, why) in [
+        (json!({"__type": "ResourceNotFoundException"}), 76, "no value of the secret team/db any more"),
+        (error("InvalidRequestException"), 76, "restore-secret --secret-id team/db"),
+        (error("AccessDeniedException"), 76, "may not read it: because of a test."),
+        (error("DecryptionFailure"), 76, "may not read the secret team/db: because of a test."),
+        (error("InternalServiceError"), 75, "the secret team/db could not be read"),
+        (json!({"SecretBinary": "czNjcjN0"}), 76, "is binary"),
+        (object("s3cr3t"), 76, "no JSON object, so it has no key password"),
+        (object(r#"{"passwort": "s3cr3t"}"#), 76, "has no key password"),
+        (object(r#"{"password": {"s3cr3t": 1}}"#), 76, "the key password of the secret team/db"),
+        (object(&json!({"password": "s3cr3t".repeat(2000), "port": 1}).to_string()), 76, "more than 8192 bytes"),
+    ] {
+        let world = world(managed, &[]).await;
+        world.manage("team/all", json!({"SecretString": "all of it"}));
+        world.manage("team/db", answer);
+        let outcome = world.run(&[], &["touch", world.path("trained").to_str().unwrap()]).await;
+        assert_eq!(outcome.code, Some(code), "{why}: {}", outcome.stderr);
+        assert!(!world.path("trained").exists(), "{why}");
+        assert!(outcome.stderr.contains(why) && !outcome.stderr.contains("s3cr3t"), "{why}: {}", outcome.stderr);
+        let said = json!(world.invocations("end")).to_string() + &json!(world.invocations("release")).to_string();
+        assert!(!said.contains("s3cr3t"), "{said}");
+    }
+}

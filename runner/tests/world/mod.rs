@@ -54,6 +54,8 @@ pub(crate) struct Seen {
     parts: BTreeMap<u32, Vec<u8>>,
     /// Parameter Store's values by name.
     secrets: BTreeMap<String, String>,
+    /// Secrets Manager's answers by name.
+    managed: BTreeMap<String, Value>,
     /// The metadata service's answers by path, in addition to the instance and its zone.
     metadata: BTreeMap<String, String>,
     /// How many of its next requests the metadata service does not answer.
@@ -294,6 +296,11 @@ impl World {
     /// Puts an object into the bucket.
     pub(crate) fn put(&self, key: &str, bytes: Vec<u8>) {
         self.server.seen.lock().unwrap().objects.insert(key.to_owned(), bytes);
+    }
+
+    /// Keeps a secret in Secrets Manager, or an error for it: the members of GetSecretValue's answer.
+    pub(crate) fn manage(&self, name: &str, answer: Value) {
+        self.server.seen.lock().unwrap().managed.insert(name.to_owned(), answer);
     }
 
     /// Puts values into Parameter Store.

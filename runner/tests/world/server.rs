@@ -37,8 +37,13 @@ pub(super) async fn answer(State(server): State<Arc<Server>>, request: Request) 
             server.invoke(serde_json::from_slice(&body).unwrap())
         }
         "/" => {
-            assert_eq!(head.headers["x-amz-target"], "AmazonSSM.GetParameter");
-            server.parameter(&head.headers, &serde_json::from_slice(&body).unwrap())
+            issued(&head.headers);
+            let request = serde_json::from_slice(&body).unwrap();
+            match head.headers["x-amz-target"].to_str().unwrap() {
+                "AmazonSSM.GetParameter" => server.parameter(&request),
+                "secretsmanager.GetSecretValue" => server.managed_secret(&request),
+                other => panic!("{other} is not asked of any service"),
+            }
         }
         path => {
             let key = path.strip_prefix("/b/").unwrap();
@@ -87,8 +92,19 @@ impl Server {
         }
     }
 
-    fn parameter(&self, headers: &HeaderMap, request: &Value) -> Response<Body> {
-        issued(headers);
+    /// The shapes of <https://docs.aws.amazon.com/secretsmanager/latest/apireference/API_GetSecretValue.html>.
+    fn managed_secret(&self, request: &Value) -> Response<Body> {
+        let name = request["SecretId"].as_str().unwrap();
+        assert_eq!(request, &json!({"SecretId": name}), "the current version");
+        let mut seen = self.seen.lock().unwrap();
+        seen.requests.push(format!("GetSecretValue {name}"));
+        match seen.managed.get(name) {
+            Some(answer) => reply(if answer.get("__type").is_some() { 400 } else { 200 }, &[], answer.to_string()),
+            None => reply(400, &[], r#"{"__type": "ResourceNotFoundException"}"#),
+        }
+    }
+
+    fn parameter(&self, request: &Value) -> Response<Body> {
         assert_eq!(request["WithDecryption"], true);
         let name = request["Name"].as_str().unwrap();
         match self.seen.lock().unwrap().secrets.get(name) {

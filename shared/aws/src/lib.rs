@@ -26,6 +26,8 @@ mod pricing;
 mod reader;
 #[cfg(feature = "s3")]
 mod s3;
+#[cfg(feature = "secretsmanager")]
+mod secrets_manager;
 mod services;
 #[cfg(all(feature = "eventbridge", feature = "sns"))]
 mod sns;
@@ -65,7 +67,7 @@ pub use services::ebs;
 pub use services::hosts;
 #[cfg(all(feature = "ec2", feature = "pricing", feature = "s3"))]
 pub use services::results;
-#[cfg(all(feature = "batch", feature = "ec2", feature = "ssm"))]
+#[cfg(all(feature = "batch", feature = "ec2", feature = "secretsmanager", feature = "ssm"))]
 pub use services::targets;
 #[cfg(feature = "ecs")]
 pub use services::{ecs, tasks};

@@ -17,6 +17,8 @@ use super::events::EventBridgeSdk;
 use super::pricing::PricingSdk;
 #[cfg(feature = "s3")]
 use super::s3::S3Sdk;
+#[cfg(feature = "secretsmanager")]
+use super::secrets_manager::SecretsManagerSdk;
 #[cfg(all(feature = "eventbridge", feature = "sns"))]
 use super::sns::SnsSdk;
 #[cfg(feature = "ssm")]
@@ -94,9 +96,10 @@ pub fn hosts(config: &SdkConfig) -> impl Service + use<> {
 }
 
 /// Returns the service that looks up what a sweep names in AWS.
-#[cfg(all(feature = "batch", feature = "ec2", feature = "ssm"))]
+#[cfg(all(feature = "batch", feature = "ec2", feature = "secretsmanager", feature = "ssm"))]
 pub fn targets(config: &SdkConfig) -> impl Service + use<> {
-    execute::targets(BatchSdk::new(config), Ec2Sdk::new(config), SsmSdk::new(config))
+    let (batch, ec2) = (BatchSdk::new(config), Ec2Sdk::new(config));
+    execute::targets(batch, ec2, SsmSdk::new(config), SecretsManagerSdk::new(config))
 }
 
 /// Returns the service that reads dropped files, and writes trials and answers.

@@ -249,7 +249,7 @@ pub struct Reads {
     pub restores: Option<TrialRef>,
     /// The SHA-256 of the packed folder.
     pub code: Option<String>,
-    /// The paths of secrets in Parameter Store.
+    /// What names the secrets in the plan.
     pub secrets: BTreeSet<String>,
     /// The data sets: bucket and prefix of each.
     pub data: Vec<String>,

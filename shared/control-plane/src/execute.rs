@@ -18,6 +18,7 @@ mod objects;
 mod pages;
 mod prices;
 mod results;
+mod secrets;
 mod silence;
 mod target;
 mod uploads;

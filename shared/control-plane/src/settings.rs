@@ -20,7 +20,8 @@ pub struct Settings {
     pub trial_role: String,
     /// ARN of the parameters of this account and region in Parameter Store, to which a parameter's path is added.
     pub parameters: String,
-    /// Patterns of the paths from which sweeps may read secrets, besides the deployment's own, with IAM's wildcards.
+    /// Patterns of the secrets that sweeps may read, besides the deployment's own, with IAM's wildcards: of paths in
+    /// Parameter Store, which begin with a slash, and of names in Secrets Manager.
     pub allowed_secrets: Vec<String>,
     /// How long one invocation may hold a record's pending command before another takes over. It is longer than any
     /// function's timeout, and longer than ListJobs takes to show a new job.

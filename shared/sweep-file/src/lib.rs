@@ -25,6 +25,7 @@ mod fields;
 mod hidden;
 mod layout;
 mod levels;
+mod managed_secret;
 mod meant;
 mod metric;
 mod names;

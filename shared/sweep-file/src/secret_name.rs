@@ -30,6 +30,9 @@ const TOKEN_CHARS: usize = 20;
 /// The least characters of a key that has only hexadecimal digits. One of W&B has 40.
 const KEY_CHARS: usize = 32;
 
+/// A message, and what to do.
+pub(crate) type Why = (String, &'static str);
+
 /// Returns why a secret of the deployment cannot have this name, and what to do.
 pub fn secret_name_problem(name: &str) -> Option<(String, &'static str)> {
     // All of these are allowed in a parameter's name and in a tag's value. A slash would reach other deployments.
@@ -46,7 +49,7 @@ pub fn secret_name_problem(name: &str) -> Option<(String, &'static str)> {
 }
 
 /// Returns the problem of a text that looks like a secret's value.
-pub(crate) fn value_problem(text: &str) -> (String, &'static str) {
+pub(crate) fn value_problem(text: &str) -> Why {
     let help = "`spotsweep secret set NAME` stores the value; write its name here";
     (format!("`{}…` looks like a secret itself, where its name belongs", start(text)), help)
 }
@@ -58,10 +61,15 @@ pub(crate) fn start(name: &str) -> String {
 
 /// Whether a text has the form of a secret's value.
 pub(crate) fn is_value(text: &str) -> bool {
+    is_token(text) || text.chars().count() > MOST_CHARS || text.contains(['=', ':', ' ', '\n'])
+}
+
+/// Whether a text has the form of a token or of a key.
+pub(crate) fn is_token(text: &str) -> bool {
     let length = text.chars().count();
     let is_token = length >= TOKEN_CHARS && TOKENS.iter().any(|start| text.starts_with(start));
     let is_key = length >= KEY_CHARS && text.chars().all(|c| c.is_ascii_hexdigit());
-    length > MOST_CHARS || is_token || is_key || text.contains(['=', ':', ' ', '\n']) || text.starts_with("-----BEGIN")
+    is_token || is_key || text.starts_with("-----BEGIN")
 }
 
 #[cfg(test)]

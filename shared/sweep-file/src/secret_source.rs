@@ -1,9 +1,10 @@
-//! What a sweep file writes in the place of a secret: the name of one of the deployment's own, or the path or ARN of a
-//! parameter in SSM Parameter Store.
+//! What a sweep file writes in the place of a secret: the name of one of the deployment's own, the path or ARN of a
+//! parameter in SSM Parameter Store, or the name or ARN of a secret in AWS Secrets Manager.
 
-use spotsweep_protocol::claim::secret_parameter;
+use spotsweep_protocol::claim::{ManagedSecret, secret_parameter};
 
-use crate::secret_name::{is_value, secret_name_problem, start, value_problem};
+use crate::managed_secret;
+use crate::secret_name::{Why, is_value, secret_name_problem, start, value_problem};
 
 /// The most characters of a path: those of a session tag's value
 /// (<https://docs.aws.amazon.com/STS/latest/APIReference/API_Tag.html>). Each of a path's characters is allowed there.
@@ -16,17 +17,9 @@ const MOST_LEVELS: usize = 15;
 /// How names begin that are not a person's to give (the same page).
 const RESERVED: [&str; 2] = ["aws", "ssm"];
 
-/// The beginning of the paths by which Parameter Store passes on secrets of AWS Secrets Manager. DescribeParameters does
-/// not show whether there is one
-/// (<https://docs.aws.amazon.com/systems-manager/latest/userguide/integration-ps-secretsmanager.html>).
-const SECRETS_MANAGER: &str = "/aws/reference/secretsmanager/";
-
 /// The text in a parameter's ARN before its path
 /// (<https://docs.aws.amazon.com/service-authorization/latest/reference/list_awssystemsmanager.html>).
 const RESOURCE: &str = "parameter";
-
-/// A message, and what to do.
-type Why = (String, &'static str);
 
 /// Where a secret is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,41 +28,42 @@ pub enum SecretSource<'a> {
     Own(&'a str),
     /// The path of a parameter, with its slash at the beginning.
     Path(&'a str),
-    /// A parameter by its ARN.
-    Arn {
-        /// The region.
-        region: &'a str,
-        /// The account.
-        account: &'a str,
-        /// The path.
-        path: &'a str,
-    },
+    /// A secret of AWS Secrets Manager.
+    Managed(ManagedSecret<'a>),
 }
 
 impl<'a> SecretSource<'a> {
     /// Reads a text that has no [`secret_source_problem`]. A text with a problem is taken for a name.
     pub fn of(text: &'a str) -> Self {
-        match arn(text) {
-            Some([_, "ssm", region, account, resource]) => {
-                Self::Arn { region, account, path: resource.strip_prefix(RESOURCE).unwrap_or_default() }
+        let found = match arn(text) {
+            Some([_, "ssm", _, _, resource]) => resource.strip_prefix(RESOURCE).map(Self::Path),
+            Some([_, "secretsmanager", _, _, resource]) => managed_secret::of_resource(resource).map(Self::Managed),
+            Some(_) => None,
+            None => {
+                ManagedSecret::of(text).map(Self::Managed).or_else(|| text.starts_with('/').then_some(Self::Path(text)))
             }
-            Some(_) | None if text.starts_with('/') => Self::Path(text),
-            Some(_) | None => Self::Own(text),
-        }
+        };
+        found.unwrap_or(Self::Own(text))
     }
 
-    /// Returns the same name or path in any account and region.
-    pub fn anywhere(self) -> &'a str {
+    /// Returns the region and the account of a secret that the file names by its ARN.
+    pub fn place(text: &'a str) -> Option<[&'a str; 2]> {
+        arn(text).map(|[_, _, region, account, _]| [region, account])
+    }
+
+    /// Returns what names the secret in any account and region: its name or its path.
+    pub fn anywhere(self) -> String {
         match self {
-            Self::Own(text) | Self::Path(text) | Self::Arn { path: text, .. } => text,
+            Self::Own(text) | Self::Path(text) => text.to_owned(),
+            Self::Managed(secret) => secret.to_string(),
         }
     }
 
-    /// Returns the path of the parameter. The deployment's own are below a prefix with its bucket's name.
-    pub fn parameter(self, bucket: &str) -> String {
+    /// Returns what names the secret in a plan. The deployment's own are below a prefix with its bucket's name.
+    pub fn planned(self, bucket: &str) -> String {
         match self {
             Self::Own(name) => secret_parameter(bucket, name),
-            Self::Path(path) | Self::Arn { path, .. } => path.to_owned(),
+            Self::Path(_) | Self::Managed(_) => self.anywhere(),
         }
     }
 }
@@ -78,6 +72,8 @@ impl<'a> SecretSource<'a> {
 pub(crate) fn secret_source_problem(text: &str) -> Option<Why> {
     if text.starts_with("arn:") {
         arn_problem(text)
+    } else if let Some(secret) = ManagedSecret::of(text) {
+        managed_secret::problem(secret, text)
     } else if text.starts_with('/') {
         path_problem(text)
     } else {
@@ -93,33 +89,25 @@ fn arn(text: &str) -> Option<[&str; 5]> {
 
 fn arn_problem(text: &str) -> Option<Why> {
     match arn(text) {
-        Some([_, "secretsmanager", ..]) => Some(of_secrets_manager()),
-        Some([_, "ssm", region, account, resource]) if !region.is_empty() && !account.is_empty() => {
+        Some([_, _, "", _, _] | [_, _, _, "", _]) | None => Some(no_secret()),
+        Some([_, "secretsmanager", _, _, resource]) => managed_secret::resource_problem(resource),
+        Some([_, "ssm", _, _, resource]) => {
             match resource.strip_prefix(RESOURCE).filter(|path| path.starts_with('/')) {
                 Some(path) => path_problem(path),
-                None => Some(no_parameter()),
+                None => Some(no_secret()),
             }
         }
-        Some(_) | None => Some(no_parameter()),
+        Some(_) => Some(no_secret()),
     }
 }
 
-fn no_parameter() -> Why {
-    let help = "write `arn:aws:ssm:REGION:ACCOUNT:parameter/PATH`, the path `/PATH`, or a name that \
-                `spotsweep secret set` has stored";
-    ("this ARN is not that of a parameter in SSM Parameter Store".to_owned(), help)
-}
-
-fn of_secrets_manager() -> Why {
-    let help = "copy the value into Parameter Store, and write that name here: `aws secretsmanager get-secret-value \
-                --secret-id ID --query SecretString --output text | spotsweep secret set NAME`";
-    ("secrets of AWS Secrets Manager cannot be read".to_owned(), help)
+fn no_secret() -> Why {
+    let help = "write `arn:aws:ssm:REGION:ACCOUNT:parameter/PATH`, `arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME-AbCdEf`, \
+                the path `/PATH`, or a name that `spotsweep secret set` has stored";
+    ("this ARN is not that of a secret".to_owned(), help)
 }
 
 fn path_problem(path: &str) -> Option<Why> {
-    if path.starts_with(SECRETS_MANAGER) {
-        return Some(of_secrets_manager());
-    }
     let names: Vec<&str> = path.split('/').skip(1).collect();
     if names.iter().any(|name| is_value(name)) {
         return Some(value_problem(path));
@@ -148,12 +136,16 @@ mod tests {
 
     const ARN: &str = "arn:aws:ssm:eu-west-1:123456789012:parameter";
 
+    const MANAGED: &str = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:team/db-x-a1B2c3";
+
     #[test]
     fn a_secret_is_named_by_name_path_or_arn() {
         let arn = format!("{ARN}/team/wandb");
         let deep = "/a".repeat(MOST_LEVELS);
         let long = format!("/{0}/{0}/{1}", "n".repeat(100), "n".repeat(MOST_PATH_CHARS - 203));
-        for (text, parameter) in [
+        let managed = |rest: &str| format!("/aws/reference/secretsmanager/{rest}");
+        let longest = managed(&"n".repeat(256));
+        for (text, planned) in [
             ("KEY", "/spotsweep/b/KEY"),
             ("/KEY", "/KEY"),
             ("/team/wandb.v2", "/team/wandb.v2"),
@@ -161,20 +153,29 @@ mod tests {
             (&arn, "/team/wandb"),
             (&deep, &deep),
             (&long, &long),
+            (&managed("wandb"), &managed("wandb")),
+            (&managed("team/a+b=c.d@e-f:KEY"), &managed("team/a+b=c.d@e-f:KEY")),
+            (&longest, &longest),
+            (MANAGED, &managed("team/db-x")),
+            (&format!("{MANAGED}:KEY::"), &managed("team/db-x:KEY")),
+            (&format!("{MANAGED}:KEY"), &managed("team/db-x:KEY")),
+            (&format!("{MANAGED}:::"), &managed("team/db-x")),
         ] {
             assert_eq!(secret_source_problem(text), None, "{text}");
-            assert_eq!(SecretSource::of(text).parameter("b"), parameter, "{text}");
+            assert_eq!(SecretSource::of(text).planned("b"), planned, "{text}");
             let anywhere = SecretSource::of(text).anywhere();
-            assert_eq!(SecretSource::of(anywhere).parameter("b"), parameter, "{text}");
+            assert_eq!(SecretSource::of(&anywhere).planned("b"), planned, "{text}");
+            let place = text.starts_with("arn:").then_some(["eu-west-1", "123456789012"]);
+            assert_eq!(SecretSource::place(text), place, "{text}");
         }
-        let of_arn = SecretSource::Arn { region: "eu-west-1", account: "123456789012", path: "/team/wandb" };
-        assert_eq!(SecretSource::of(&arn), of_arn);
     }
 
     #[test]
     fn a_path_or_arn_that_cannot_be_one_is_refused() {
         let key = format!("/team/{}", "0123456789abcdef".repeat(3));
         let long = format!("{ARN}/{0}/{0}/{0}", "n".repeat(100));
+        let managed = |rest: &str| format!("/aws/reference/secretsmanager/{rest}");
+        let of = |resource: &str| format!("arn:aws:secretsmanager:eu-west-1:123456789012:{resource}");
         for (text, why) in [
             ("/", "no path"),
             ("//KEY", "no path"),
@@ -183,23 +184,46 @@ mod tests {
             ("/team/é", "no path"),
             ("/team/a+b", "no path"),
             ("/aws/KEY", "reserves"),
+            ("/aws/reference/secretsmanager", "reserves"),
             ("/SSM-KEY", "reserves"),
-            ("/aws/reference/secretsmanager/KEY", "Secrets Manager"),
-            ("arn:aws:secretsmanager:eu-west-1:123456789012:secret:KEY-a1b2c3", "Secrets Manager"),
-            ("arn:aws:s3:::bucket/KEY", "not that of a parameter"),
-            ("arn:aws:ssm:eu-west-1:123456789012:document/KEY", "not that of a parameter"),
-            ("arn:aws:ssm:eu-west-1::parameter/KEY", "not that of a parameter"),
-            ("arn:aws:ssm", "not that of a parameter"),
+            ("arn:aws:s3:::bucket/KEY", "not that of a secret"),
+            ("arn:aws:s3:eu-west-1:123456789012:bucket/KEY", "not that of a secret"),
+            ("arn:aws:ssm:eu-west-1:123456789012:document/KEY", "not that of a secret"),
+            ("arn:aws:ssm:eu-west-1::parameter/KEY", "not that of a secret"),
+            ("arn:aws:secretsmanager:::secret:KEY-a1b2c3", "not that of a secret"),
+            ("arn:aws:ssm", "not that of a secret"),
             (&key, "looks like"),
             ("/team/KEY=x", "looks like"),
             (&"/a".repeat(MOST_LEVELS + 1), "more than 15 names"),
             (&long, "256 characters"),
             (&format!("{ARN}/team//KEY"), "no path"),
-            (&format!("{ARN}s/KEY"), "not that of a parameter"),
+            (&format!("{ARN}s/KEY"), "not that of a secret"),
             ("a/b", "no name"),
+            (&managed(""), "has no name"),
+            (&managed("/KEY"), "has no name"),
+            (&managed("team/*"), "has no name"),
+            (&managed("a b"), "has no name"),
+            (&managed(&"n".repeat(257)), "has no name"),
+            (&managed("team/hf_s3cr3tpws3cr3tpws3cr3tpw"), "looks like"),
+            (&managed("team/db:hf_s3cr3tpws3cr3tpws3cr3tpw"), "looks like"),
+            (&managed("KEY:"), "has no key"),
+            (&managed("KEY:a:b"), "has no key"),
+            (&managed("KEY:a b"), "has no key"),
+            (&of("secret:KEY"), "no complete one"),
+            (&of("secret:KEY-a1b2c"), "no complete one"),
+            (&of("secret:KEY-a1b2c*"), "no complete one"),
+            (&of("secrets:KEY-a1b2c3"), "no complete one"),
+            (&of("secret:/KEY-a1b2c3"), "has no name"),
+            (&of("secret:-a1b2c3"), "has no name"),
+            (&of("secret:KEY-a1b2c3:a b"), "has no key"),
+            (&of("secret:KEY-a1b2c3:a:AWSPREVIOUS:"), "names a version"),
+            (&of("secret:KEY-a1b2c3:::id"), "names a version"),
+            (&of("secret:KEY-a1b2c3:a:::"), "names a version"),
+            (&of("secret:hf_s3cr3tpws3cr3tpws3cr3tpw-a1b2c3"), "looks like"),
         ] {
             let (message, help) = secret_source_problem(text).unwrap();
             assert!(message.contains(why), "{text}: {message} {help}");
+            assert!(!message.contains("s3cr3t"), "{message}");
         }
     }
 }

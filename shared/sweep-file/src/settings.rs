@@ -81,8 +81,9 @@ pub struct Settings {
     /// Environment variables of the trainings.
     #[schemars(default, with = "BTreeMap<String, Written>")]
     pub env: BTreeMap<String, String>,
-    /// Environment variables whose values are secrets: a list of names, or for each variable the secret's name, or the path or
-    /// ARN of a parameter in SSM Parameter Store. `spotsweep secret set` stores a value under a name.
+    /// Environment variables whose values are secrets: a list of names that `spotsweep secret set` has stored, or for each
+    /// variable such a name, the path or ARN of a parameter in SSM Parameter Store, or the ARN of a secret in AWS Secrets
+    /// Manager, with `:KEY` behind it for one value of a JSON object.
     #[schemars(default, with = "SecretsSchema")]
     pub secrets: BTreeMap<String, String>,
     /// Objects of S3 that trainings read, by name: those of `imagenet` are at `/data/imagenet`.

@@ -172,7 +172,7 @@ impl Builder<'_, '_> {
         let help = if info.contains("tab") {
             "indent with spaces; YAML does not allow tabs"
         } else if info.contains("mapping values are not allowed") {
-            "put a text that contains `: ` in quotes, and give keys of one mapping the same indentation"
+            "put a text that contains `: ` or ends with `:` in quotes, and give keys of one mapping the same indentation"
         } else if info.contains("unknown anchor") {
             "define the anchor (`&name`) above its first use, or put a text that starts with `*` in quotes"
         } else {

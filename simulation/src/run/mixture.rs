@@ -70,7 +70,7 @@ pub struct Mixture {
     pub restores: bool,
     /// Whether each trial asks for one GPU, on instances with two GPUs and room for two trials.
     pub gpus: bool,
-    /// Whether the sweep file names a container image, a packed folder of code, and a secret.
+    /// Whether the sweep file names a container image, a packed folder of code, and secrets.
     pub image: bool,
     /// The data sets of the sweeps, if they have any.
     pub data: Option<DataSets>,
@@ -154,8 +154,9 @@ impl Mixture {
             settings.push(format!("notifications: {{topic: \"{TOPIC}\"}}"));
         }
         settings.extend(self.gpus.then(|| "resources: {gpus: 1}".to_owned()));
-        settings
-            .extend(self.image.then(|| format!("image: \"me/train:2\", code: {{sha256: {FOLDER}}}, secrets: [KEY]")));
+        let secrets = "{KEY: KEY, MANAGED: /aws/reference/secretsmanager/team/key}";
+        let image = || format!("image: \"me/train:2\", code: {{sha256: {FOLDER}}}, secrets: {secrets}");
+        settings.extend(self.image.then(image));
         let repeats = self.suggested.and_then(|(_, repeats)| repeats);
         settings.extend(repeats.map(|repeats| format!("repeats: {repeats}")));
         settings.extend(self.data.map(DataSets::settings));

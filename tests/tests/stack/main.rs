@@ -22,6 +22,7 @@ mod kept;
 mod kill;
 mod killed;
 mod local;
+mod managed_secrets;
 mod newcomer;
 mod own_files;
 mod pull;

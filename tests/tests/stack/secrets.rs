@@ -38,10 +38,10 @@ while [ "$step" -lt 6 ]; do
 done
 "#;
 
-const FIRST: &str = "wandb_first/key+of 40 characters, or so";
-const SECOND: &str = "wandb_second/key+of 40 characters, or so";
+pub(super) const FIRST: &str = "wandb_first/key+of 40 characters, or so";
+pub(super) const SECOND: &str = "wandb_second/key+of 40 characters, or so";
 /// `printf %s KEY | sha256sum`
-const DIGESTS: [&str; 2] = ["adce38b0cc5c5cd7", "0366a976480c1360"];
+pub(super) const DIGESTS: [&str; 2] = ["adce38b0cc5c5cd7", "0366a976480c1360"];
 /// The beginning of both keys, as they are, in base64 behind `user:`, and in a URL.
 const FORMS: [&str; 6] = ["wandb_first", "wandb_second", "d2FuZGJf", "YW5kYl9m", "YW5kYl9z", "key%2Bof"];
 
@@ -52,7 +52,7 @@ pub(super) async fn set(stack: &Stack, name: &str, value: &str) -> Run {
     Run::of(child.wait_with_output().await.unwrap())
 }
 
-fn file() -> String {
+pub(super) fn file() -> String {
     SWEEP.replace("{script}", &SCRIPT.trim().replace('\n', "\n    "))
 }
 
@@ -64,7 +64,7 @@ async fn a_secret_is_where_it_is_used_and_nowhere_else() {
     fs::write(&missing, &text).unwrap();
     run(&stack, &["submit", missing.to_str().unwrap()]).await.said(1, "no secret team-key");
     fs::write(&missing, text.replace("team-key", "/others/key")).unwrap();
-    run(&stack, &["submit", missing.to_str().unwrap()]).await.said(1, "AllowedSecrets=/team/*,/others/key");
+    run(&stack, &["submit", missing.to_str().unwrap()]).await.said(1, "AllowedSecrets=/team/*,team/*,/others/key");
     refused(&stack).await;
     set(&stack, "team-key", &format!("{FIRST}\n")).await.said(0, "version 1");
     let listed = run(&stack, &["secret", "ls"]).await.said(0, "").out;

@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn a_sweep_has_its_first_trial_with_the_given_command() {
-        let file = b"metric: {name: a b, goal: maximize}\nmetrics: [{name: x, regex: '(y)'}]\nprogram: p.py\nmethod: grid\nparameters: {lr: {values: [0.1, 0.2]}}\nspotsweep: {outputs: {exclude: [a], checkpoints: all}, code: {git: 'https://h/x', token: GIT}, secrets: {A: a, B: 'arn:aws:ssm:eu-west-1:1:parameter/t/b'}}\n";
+        let file = b"metric: {name: a b, goal: maximize}\nmetrics: [{name: x, regex: '(y)'}]\nprogram: p.py\nmethod: grid\nparameters: {lr: {values: [0.1, 0.2]}}\nspotsweep: {outputs: {exclude: [a], checkpoints: all}, code: {git: 'https://h/x', token: GIT}, secrets: {A: a, B: 'arn:aws:ssm:eu-west-1:1:parameter/t/b', C: 'arn:aws:secretsmanager:eu-west-1:1:secret:t/c-1a2B3c:k::'}}\n";
         let file = spotsweep_sweep_file::parse("f.yaml", "", file).unwrap();
         let text = |file, command: &[String]| OneTrial::new(file, command).text();
         let own: Value = serde_json::from_str(&text(Some(&file), &[])).unwrap();
@@ -106,7 +106,10 @@ mod tests {
         assert_eq!(own["metrics"], json!([{"name": "x", "regex": "(y)"}]));
         assert_eq!(own["spotsweep"]["outputs"], json!({"include": [], "exclude": ["a"], "checkpoints": "all"}));
         assert_eq!(own["spotsweep"]["code"], json!({"git": "https://h/x", "token": "GIT"}));
-        assert_eq!(own["spotsweep"]["secrets"], json!({"A": "a", "B": "/t/b"}));
+        assert_eq!(
+            own["spotsweep"]["secrets"],
+            json!({"A": "a", "B": "/t/b", "C": "/aws/reference/secretsmanager/t/c:k"})
+        );
         let given = text(Some(&file), &["./run.sh".to_owned()]);
         assert!(given.contains("\"./run.sh\"]"), "{given}");
         assert!(spotsweep_sweep_file::parse("f.yaml", "", given.as_bytes()).is_ok());

@@ -84,7 +84,7 @@ pub(super) fn plan(file: SweepFile, context: Context<'_>) -> Result<Prepared, Re
 
 /// Returns what the attempts prepare. The deployment has this bucket.
 fn preparation(settings: &Settings, bucket: &str) -> Option<Preparation> {
-    let path = |(variable, text): (&String, &String)| (variable.clone(), SecretSource::of(text).parameter(bucket));
+    let path = |(variable, text): (&String, &String)| (variable.clone(), SecretSource::of(text).planned(bucket));
     Preparation::new(
         settings.code.as_ref().and_then(|code| code.fetched(bucket)),
         settings.setup.clone(),

@@ -1,11 +1,14 @@
 //! STS: credentials for one trial's parameters and outputs, and for the checkpoint, the code, the secrets and the data
 //! that it reads.
 
+use std::collections::BTreeSet;
+
 use super::{Executed, Service, Taken};
 use crate::calls::{AssumeRole, Sts, Tag};
 use crate::command::{Command, Reads};
 use crate::event::TrialRequest;
 use crate::outcome::Outcome;
+use spotsweep_protocol::claim::ManagedSecret;
 use spotsweep_records::workspace::TrialRef;
 
 /// Returns the service that issues credentials to attempts.
@@ -41,8 +44,12 @@ async fn issue(
     tags.extend(restores.map(|TrialRef { sweep, index }| tag("restores", format!("{sweep}/trials/{index}"))));
     tags.extend(code.map(|sha256| tag("code", sha256)));
     // A variable of a policy has one value, so each secret and each data set has a tag of its own.
-    let paths = secrets.iter().map(|path| path.trim_start_matches('/').to_owned());
+    let managed: BTreeSet<&str> = secrets.iter().filter_map(|text| Some(ManagedSecret::of(text)?.name)).collect();
+    let paths = secrets.iter().filter(|text| ManagedSecret::of(text).is_none());
+    let paths = paths.map(|path| path.trim_start_matches('/').to_owned());
     tags.extend(paths.enumerate().map(|(number, path)| tag(&format!("secret-{number}"), path)));
+    let named = managed.into_iter().enumerate();
+    tags.extend(named.map(|(number, name)| tag(&format!("managed-{number}"), name.to_owned())));
     tags.extend(data.into_iter().enumerate().map(|(number, place)| tag(&format!("data-{number}"), place)));
     let session = format!("trial-{index}-attempt-{attempt}");
     let access = sts.assume_role(AssumeRole { role, session, tags }).await?;

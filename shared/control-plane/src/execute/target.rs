@@ -1,11 +1,11 @@
 //! Looks up what a sweep names in AWS, before anything is submitted.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use super::{Executed, Service, Taken, all_pages, described, image};
+use super::{Executed, Service, Taken, all_pages, described, image, secrets};
 use crate::calls::{
-    Batch, CallError, DescribeJobDefinitions, DescribeParameters, DescribeSnapshots, DescribeVolumes, Ec2, Filter,
-    JobDefinition, Parameter, Snapshot, Ssm, Volume,
+    Batch, CallError, DescribeJobDefinitions, DescribeSnapshots, DescribeVolumes, Ec2, Filter, JobDefinition,
+    SecretsManager, Snapshot, Ssm, Volume,
 };
 use crate::command::Command;
 use crate::outcome::Outcome;
@@ -20,18 +20,19 @@ use spotsweep_records::workspace::SWEEP_TAG;
 const FILTER_VALUES: usize = 200;
 
 /// Returns the service that looks up what a sweep names in AWS.
-pub fn targets(batch: impl Batch, ec2: impl Ec2, ssm: impl Ssm) -> impl Service {
-    Targets { batch, ec2, ssm }
+pub fn targets(batch: impl Batch, ec2: impl Ec2, ssm: impl Ssm, secrets_manager: impl SecretsManager) -> impl Service {
+    Targets { batch, ec2, ssm, secrets_manager }
 }
 
 #[derive(Debug)]
-struct Targets<B, C, S> {
+struct Targets<B, C, S, M> {
     batch: B,
     ec2: C,
     ssm: S,
+    secrets_manager: M,
 }
 
-impl<B: Batch, C: Ec2, S: Ssm> Service for Targets<B, C, S> {
+impl<B: Batch, C: Ec2, S: Ssm, M: SecretsManager> Service for Targets<B, C, S, M> {
     fn take(&self, command: Box<Command>) -> Taken<'_> {
         match *command {
             Command::CheckTarget { sweep, prepared } => Ok(Box::pin(self.look_up(sweep, prepared))),
@@ -43,14 +44,14 @@ impl<B: Batch, C: Ec2, S: Ssm> Service for Targets<B, C, S> {
     }
 }
 
-impl<B: Batch, C: Ec2, S: Ssm> Targets<B, C, S> {
+impl<B: Batch, C: Ec2, S: Ssm, M: SecretsManager> Targets<B, C, S, M> {
     async fn look_up(&self, sweep: SweepId, prepared: Prepared) -> Executed {
         let plan = &prepared.plan;
         let (definitions, queue, base, secrets) = tokio::try_join!(
             definitions(&self.batch, DefinitionQuery::of(&plan.definition)),
             queue(&self.batch, plan.queue.clone()),
             base(&self.ec2, BaseQuery::of(&prepared)),
-            secrets(&self.ssm, plan.secrets()),
+            secrets::look_up(&self.ssm, &self.secrets_manager, plan.secrets()),
         )?;
         let target = Target { definitions, queue, base, secrets };
         Ok(vec![Outcome::TargetChecked { sweep, prepared, target }])
@@ -103,17 +104,6 @@ async fn base(ec2: &impl Ec2, query: Option<BaseQuery>) -> Result<Base, CallErro
             Base::Volumes(all_pages(page).await?.into_iter().map(volume).collect::<Result<_, _>>()?)
         }
     })
-}
-
-/// Returns those of the secrets that exist, and whether each is encrypted.
-async fn secrets(ssm: &impl Ssm, paths: BTreeSet<String>) -> Result<BTreeMap<String, bool>, CallError> {
-    if paths.is_empty() {
-        return Ok(BTreeMap::new());
-    }
-    let names: Vec<String> = paths.into_iter().collect();
-    let page = |next_token| ssm.describe_parameters(DescribeParameters { names: names.clone(), next_token });
-    let found = all_pages(page).await?.into_iter();
-    Ok(found.map(|Parameter { name, is_encrypted }| (name, is_encrypted)).collect())
 }
 
 async fn snapshot(ec2: &impl Ec2, id: String) -> Result<Option<BaseSnapshot>, CallError> {

@@ -14,7 +14,8 @@ pub const PACKED_PREFIX: &str = "code/";
 /// Environment variables by name.
 pub type Environment = BTreeMap<String, String>;
 
-/// The path of a secret in SSM Parameter Store by the variable that gets its value.
+/// What names a secret, by the variable that gets its value: the path of a parameter in SSM Parameter Store, or the text of
+/// a [`ManagedSecret`](super::ManagedSecret).
 pub type SecretPaths = BTreeMap<String, String>;
 
 /// What an attempt prepares before the training command.
@@ -52,7 +53,7 @@ pub enum Variable {
     Text(String),
     /// The runner reads it for each attempt.
     Secret {
-        /// The parameter's path in SSM Parameter Store.
+        /// The parameter's path in SSM Parameter Store, or the text of a [`ManagedSecret`](super::ManagedSecret).
         secret: String,
     },
 }
@@ -72,7 +73,7 @@ pub enum Code {
     Private {
         /// The repository.
         private: Git,
-        /// The path in SSM Parameter Store of a token or of a private key.
+        /// The secret with a token or a private key, named as those of variables are.
         token: String,
     },
 }
@@ -196,7 +197,7 @@ impl Preparation {
         self.variables().filter_map(secret).collect()
     }
 
-    /// Returns the path of the secret that opens the repository of the code, if it needs one.
+    /// Returns what names the secret that opens the repository of the code, if it needs one.
     pub fn code_token(&self) -> Option<String> {
         match self.code() {
             Some(Code::Private { token, .. }) => Some(token),
@@ -204,7 +205,7 @@ impl Preparation {
         }
     }
 
-    /// Returns the paths of all secrets that an attempt reads, each once: those of variables, and that of the code.
+    /// Returns what names the secrets that an attempt reads, each once: those of variables, and that of the code.
     pub fn all_secrets(&self) -> BTreeSet<String> {
         self.secrets().into_values().chain(self.code_token()).collect()
     }

@@ -17,7 +17,7 @@ impl Plan {
         self.preparation.as_ref().map(Preparation::data).unwrap_or_default()
     }
 
-    /// Returns the paths of all secrets that an attempt reads.
+    /// Returns what names the secrets that an attempt reads.
     pub fn secrets(&self) -> BTreeSet<String> {
         self.preparation.as_ref().map(Preparation::all_secrets).unwrap_or_default()
     }

@@ -48,8 +48,19 @@ pub struct Target {
     pub queue: Option<Queue>,
     /// What the workspaces start from.
     pub base: Base,
-    /// The paths of those of the plan's secrets that exist, and whether the value of each is encrypted.
-    pub secrets: BTreeMap<String, bool>,
+    /// Those of the plan's secrets that exist, each by what names it in the plan.
+    pub secrets: BTreeMap<String, SecretState>,
+}
+
+/// The state of a secret that exists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SecretState {
+    /// Its value can be read.
+    Readable,
+    /// Its value is not encrypted: it is a String of Parameter Store.
+    Plain,
+    /// It is scheduled for deletion in Secrets Manager, and its value cannot be read.
+    BeingDeleted,
 }
 
 /// A revision of a job definition, with the fields that a sweep's check needs.

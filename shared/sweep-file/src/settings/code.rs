@@ -77,7 +77,7 @@ impl Code {
                 let git = claim::Git { git: git.clone(), reference: reference.clone() };
                 Some(match token {
                     Some(token) => {
-                        claim::Code::Private { private: git, token: SecretSource::of(token).parameter(bucket) }
+                        claim::Code::Private { private: git, token: SecretSource::of(token).planned(bucket) }
                     }
                     None => claim::Code::Git(git),
                 })
@@ -117,8 +117,7 @@ pub(super) struct CodeFields {
     git: Option<String>,
     /// Branch, tag or commit; the default branch if absent.
     r#ref: Option<String>,
-    /// The secret with a token or a private key for the repository: a name that `spotsweep secret set` has stored, or the path
-    /// or ARN of a parameter in SSM Parameter Store.
+    /// The secret with a token or a private key for the repository: a name, path or ARN, as in `secrets`.
     token: Option<String>,
     /// Path of a folder, from the sweep file's folder.
     folder: Option<String>,

@@ -1,5 +1,5 @@
-//! `secrets:` under `spotsweep:`: variables of the trainings whose values the runner reads from SSM Parameter Store for
-//! each attempt. The file has only names, paths and ARNs.
+//! `secrets:` under `spotsweep:`: variables of the trainings whose values the runner reads for each attempt, from SSM
+//! Parameter Store or AWS Secrets Manager. The file has only names, paths and ARNs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,11 +14,10 @@ use crate::secret_source::SecretSource;
 use crate::tree::{Kind, Node};
 
 /// The most secrets of a sweep, with that of its code. Each is a tag of the session whose credentials read it, and the
-/// role names each tag (TrialRole in infra/control-plane.yaml).
+/// roles' policies name each tag (TrialRole in infra/control-plane.yaml).
 const MOST_SECRETS: usize = 10;
 
-/// A list of names, each of a variable and of its secret. Or for each variable the secret's name, or the path or ARN of a
-/// parameter.
+/// A list of names, each of a variable and of its secret. Or for each variable the secret's name, path or ARN.
 #[derive(JsonSchema)]
 #[schemars(untagged)]
 #[expect(dead_code, reason = "describes the written form to the JSON Schema; parsing goes over the spanned tree")]
@@ -46,7 +45,7 @@ pub(super) fn read(
                 let Some(text) = secret(node, "secrets", report) else { continue };
                 match SecretSource::of(&text) {
                     SecretSource::Own(name) => add(name, node.place, name.to_owned(), report),
-                    SecretSource::Path(_) | SecretSource::Arn { .. } => {
+                    SecretSource::Path(_) | SecretSource::Managed(_) => {
                         let message = format!("`{}…` is no name, and a list has no variable for it", start(&text));
                         report.add(node.place, message, "name the variable too: `secrets: {VARIABLE: /PATH}`");
                     }

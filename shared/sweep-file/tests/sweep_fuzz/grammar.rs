@@ -151,8 +151,25 @@ fn data_set() -> Json {
 }
 
 fn secret() -> Json {
-    let right = one_of(&["A", "a-b", "hf_", "2", "/a/b", "arn:aws:ssm:r:1:parameter/a/b"]);
-    prop_oneof![6 => right, 1 => one_of(&["/a/", "/aws/b", "arn:aws:ssm:r:1", "a/b"])].boxed()
+    let right = one_of(&[
+        "A",
+        "a-b",
+        "hf_",
+        "2",
+        "/a/b",
+        "arn:aws:ssm:r:1:parameter/a/b",
+        "/aws/reference/secretsmanager/a/b:k",
+        "arn:aws:secretsmanager:r:1:secret:a-b-1a2B3c:k::",
+    ]);
+    let wrong = one_of(&[
+        "/a/",
+        "/aws/b",
+        "/aws/reference/secretsmanager/a:",
+        "arn:aws:ssm:r:1",
+        "arn:aws:secretsmanager:r:1:secret:a",
+        "a/b",
+    ]);
+    prop_oneof![6 => right, 1 => wrong].boxed()
 }
 
 fn own() -> Json {
