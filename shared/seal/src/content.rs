@@ -10,6 +10,11 @@ use crate::database::is_database;
 use crate::disk::Disk;
 use crate::names::{file_name, is_library_log, is_log_name, is_pointer_name};
 
+/// Files are read again, newest first, up to so many bytes. A volume that was made from a snapshot fetches every block
+/// from S3 when it is first read (fact 25). Training reads little more than the newest checkpoint.
+/// Beyond that, size and time decide.
+pub(crate) const READ_AGAIN_BYTES: u64 = 1 << 30;
+
 const READ_BYTES: usize = 1024 * 1024;
 /// Endings of the names of files that are never empty: they hold weights or a state, in a format that has at least a
 /// few bytes.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 
-use crate::content::{has_content, hash, looks_lost};
+use crate::content::{READ_AGAIN_BYTES, has_content, hash, looks_lost};
 use crate::database::is_database;
 use crate::disk::{Disk, Stamp};
 use crate::groups::{Group, Groups};
@@ -14,11 +14,6 @@ use crate::names::{file_name, is_numbered, is_pointer_name, is_settings_name};
 use crate::record::{Record, Sealed};
 use crate::saves::{Saves, is_unchanged};
 use crate::shape::shape;
-
-/// Files are read again, newest first, up to so many bytes. A volume that was made from a snapshot fetches every block
-/// from S3 when it is first read (fact 25). Training reads little more than the newest checkpoint.
-/// Beyond that, size and time decide.
-pub(crate) const READ_AGAIN_BYTES: u64 = 1 << 30;
 
 /// Whether a file can be trusted.
 #[derive(Debug, PartialEq, Eq)]

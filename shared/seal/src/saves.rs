@@ -7,10 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::at_end::AtEnd;
-use crate::content::{hash, is_small_text};
+use crate::content::{READ_AGAIN_BYTES, hash, is_small_text};
 use crate::disk::{Disk, Stamp};
 use crate::groups::{Written, is_next};
-use crate::judge::READ_AGAIN_BYTES;
 use crate::kept::Kept;
 use crate::logs::is_log;
 use crate::names::is_pointer_name;
