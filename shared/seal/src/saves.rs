@@ -91,6 +91,11 @@ fn written(path: &str, stamp: Stamp) -> Written<'_> {
     Written { at: stamp.modified_ns, bytes: stamp.bytes, path }
 }
 
+/// Notes in `files` that these `parts` are parts of one checkpoint.
+fn mark(parts: &BTreeSet<String>, files: &mut Kept) {
+    files.iter_mut().filter(|(path, _)| parts.contains(*path)).for_each(|(_, sealed)| sealed.is_part = true);
+}
+
 /// What a round of sealing has found.
 pub(crate) struct Round<'a> {
     pub(crate) now_ns: i64,
@@ -113,7 +118,7 @@ impl Record {
             };
             now.modified_ns > then.stamp.modified_ns && (then.is_part || !is_same())
         });
-        self.files.iter_mut().filter(|(path, _)| parts.contains(*path)).for_each(|(_, sealed)| sealed.is_part = true);
+        mark(&parts, &mut self.files);
     }
 }
 
@@ -162,7 +167,7 @@ impl Sealer {
         let mut parts = saves.all_parts(&is_rewritten);
         let stamp = |path: &str| sealed.get(path).map(|sealed| sealed.stamp);
         parts.retain(|path| saves.are_of_one(path, stamp));
-        sealed.iter_mut().filter(|(path, _)| parts.contains(*path)).for_each(|(_, sealed)| sealed.is_part = true);
+        mark(&parts, sealed);
     }
 
     /// Completes the last seal: leaves out what belongs to a save that was cut, and doubts all parts of a save of which

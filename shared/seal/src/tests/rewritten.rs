@@ -52,6 +52,13 @@ enum Cut {
     Between,
 }
 
+impl Bench {
+    /// The time in nanoseconds, so many milliseconds after that of the last write.
+    fn now_ns(&self, milliseconds: i64) -> i64 {
+        (i64::try_from(self.clock).unwrap() * 1000 + milliseconds) * 1_000_000
+    }
+}
+
 #[derive(Debug, Clone, Copy)]
 struct Case {
     layout: usize,
@@ -160,17 +167,17 @@ impl Case {
                 self.write(bench, part, self.save);
             }
             if self.before == Before::SealedMeanwhile {
-                let now_ns = i64::try_from(bench.clock).unwrap() * 1_000_000_000 + 500_000_000;
+                let now_ns = bench.now_ns(500);
                 sealer.seal_resting(&bench.disk(), QUIET, now_ns, &|| open.clone()).unwrap();
             }
         }
         if matches!(self.before, Before::SealedInHang | Before::SealedOnceAndInHang) {
             bench.clock += 60;
-            let now_ns = i64::try_from(bench.clock).unwrap() * 1_000_000_000;
+            let now_ns = bench.now_ns(0);
             sealer.seal_resting(&bench.disk(), QUIET, now_ns, &|| open.clone()).unwrap();
         }
         if self.is_stopped {
-            let now_ns = i64::try_from(bench.clock).unwrap() * 1_000_000_000 + 500_000_000;
+            let now_ns = bench.now_ns(500);
             sealer.finish(&bench.disk(), &AtEnd::new(open, now_ns, true), &IN_TIME).unwrap();
         }
     }
@@ -241,7 +248,7 @@ fn a_version_that_an_attempt_began_with_is_sealed_with_all_parts_or_not_at_all()
         bench.clock += 600;
         all().for_each(|path| bench.write(&path, &content(2)));
         if is_doubtful {
-            let now_ns = i64::try_from(bench.clock).unwrap() * 1_000_000_000 + 500_000_000;
+            let now_ns = bench.now_ns(500);
             sealer.finish(&bench.disk(), &AtEnd::new(BTreeSet::new(), now_ns, true), &IN_TIME).unwrap();
         }
         let (mut sealer, _) = bench.resume();
@@ -249,7 +256,7 @@ fn a_version_that_an_attempt_began_with_is_sealed_with_all_parts_or_not_at_all()
         bench.clock += 600;
         bench.write(&LAYOUTS[layout](first), b"");
         let open = || BTreeSet::from([bench.at(&LAYOUTS[layout](first))]);
-        let now_ns = i64::try_from(bench.clock).unwrap() * 1_000_000_000 + 500_000_000;
+        let now_ns = bench.now_ns(500);
         sealer.seal_resting(&bench.disk(), QUIET, now_ns, &open).unwrap();
         all().for_each(|path| bench.write(&path, b""));
         bench.resume();
@@ -272,7 +279,7 @@ fn files_of_different_ages_do_not_hold_each_other_back() {
             let names = &all[[0, 1, 2, 1][usize::from(epoch) - 1]..];
             names.iter().for_each(|name| bench.write(name, &version(name, epoch)));
             // A later epoch shows that the best model is not part of each save, and so does time.
-            let now_ns = i64::try_from(bench.clock + 6).unwrap() * 1_000_000_000;
+            let now_ns = bench.now_ns(6000);
             assert!(sealer.seal_resting(&bench.disk(), QUIET, now_ns, &BTreeSet::new).unwrap(), "{epoch}");
             bench.clock += 600;
         }
@@ -281,7 +288,7 @@ fn files_of_different_ages_do_not_hold_each_other_back() {
         assert!(kept == [version(all[0], 1), version(all[1], 4), version(all[2], 4)]);
         bench.write("last.pt", &version("last.pt", 5));
         if is_stopped {
-            let now_ns = i64::try_from(bench.clock).unwrap() * 1_000_000_000 + 500_000_000;
+            let now_ns = bench.now_ns(500);
             sealer.finish(&bench.disk(), &AtEnd::new(BTreeSet::new(), now_ns, true), &IN_TIME).unwrap();
         }
         let (_, found) = bench.resume();
@@ -303,7 +310,7 @@ fn a_file_that_never_rests_is_sealed_without_one_that_is_not_rewritten_any_more(
     for round in 1..=2 {
         bench.clock += 30;
         bench.write("model.pt", &zip_of(&[round]));
-        let now_ns = i64::try_from(bench.clock).unwrap() * 1_000_000_000 + 100_000_000;
+        let now_ns = bench.now_ns(100);
         let is_sealed = sealer.seal_resting(&bench.disk(), QUIET, now_ns, &BTreeSet::new).unwrap();
         assert_eq!(is_sealed, round == 2, "it was rewritten {round} times");
     }
@@ -321,7 +328,7 @@ fn files_that_differ_in_a_number_are_sealed_although_they_are_saved_independentl
             bench.write(name, &zip_of(&[round as u8, name.as_bytes()[5]]));
             bench.clock += if round == 0 { 0 } else { 10 };
         }
-        let now_ns = i64::try_from(bench.clock + 6).unwrap() * 1_000_000_000;
+        let now_ns = bench.now_ns(6000);
         let is_sealed = sealer.seal_resting(&bench.disk(), QUIET, now_ns, &BTreeSet::new).unwrap();
         // In the second round they may be parts of two saves, of which the newer one is cut.
         assert_eq!(is_sealed, round != 1);
