@@ -14,6 +14,7 @@ from wanted import Wanted
 
 NEAR_MISSES = json.loads(Path(__file__).with_name("near-misses.json").read_text())
 SESSION = calls.record.Session("spotsweep-local-ReconcileRole-0123456789ABC", "reconcile")
+UPLOAD = calls.record.Session("spotsweep-local-SweepUploadRole-0123456789ABC", "sweep-upload")
 ANNOUNCED = {"Entries": [{"Source": "spotsweep", "DetailType": "Sweep Settling", "Detail": "{}"}]}
 
 
@@ -38,6 +39,12 @@ def deleting(tags, **more):
 
 def announcing(**more):
     return exchange("events", json.dumps(ANNOUNCED), target="AWSEvents.PutEvents", **more)
+
+
+def describing(secret, secrets, **more):
+    asked = exchange("secretsmanager", json.dumps({"SecretId": secret}), UPLOAD, target="secretsmanager.DescribeSecret", **more)
+    asked.request["secrets"] = secrets
+    return asked
 
 
 def disagreements(*exchanges):
@@ -128,6 +135,13 @@ class Check(unittest.TestCase):
         changing = (roles.CONTROL_PLANE, narrower)
         self.assertEqual(disagreements(announcing(templates=changing), announcing(templates=changing, **denied)), 0, "either may decide")
         self.assertEqual(disagreements(announcing(**denied)), 1, "the role allows what was denied")
+
+    def test_a_secret_that_does_not_exist_is_denied(self):
+        denied = {"status": 403, "answer": '{"__type": "AccessDeniedException"}'}
+        self.assertEqual(disagreements(describing("team/db", {"team/db"})), 0)
+        self.assertEqual(disagreements(describing("team/db", {"team/db"}, **denied)), 1)
+        self.assertEqual(disagreements(describing("team/db", {"team/keys"}, **denied)), 0)
+        self.assertEqual(disagreements(describing("team/db", {"team/keys"})), 1)
 
     def test_another_verdict_of_the_simulation_is_a_disagreement(self):
         verdict = {"function": "reconcile", "action": "DeleteVolume", "on": None, "allowed": True}

@@ -42,16 +42,15 @@ def resource_tags(tags):
 
 
 def of(operation, parameters, request):
-    """What a request wants. `request["tags"]` holds the tags of the EC2 resources that it names."""
+    """What a request wants. `request["tags"]` holds the tags of the EC2 resources that it names, and `request["secrets"]`
+    the names of the secrets that exist in Secrets Manager."""
     service = operation.service_model.service_name
     return {
         "dynamodb": dynamodb, "s3": s3, "ec2": ec2, "batch": batch, "ecs": ecs, "events": events, "sts": sts,
         "sns": lambda name, given, _: [Wanted(f"sns:{name}", given["TopicArn"])],
         "lambda": lambda name, given, _: [Wanted("lambda:InvokeFunction", f"arn:aws:lambda:{LOCAL}:function:{given['FunctionName']}")],
         "pricing": lambda name, given, _: [Wanted(f"pricing:{name}")],
-        "ssm": ssm,
-        # The service authorises the ARN of the secret with this name (fact 73).
-        "secretsmanager": lambda name, given, _: [Wanted(f"secretsmanager:{name}", f"arn:aws:secretsmanager:{LOCAL}:secret:{given['SecretId']}-a1B2c3")],
+        "ssm": ssm, "secretsmanager": secrets_manager,
     }[service](operation.name, parameters, request)
 
 
@@ -148,6 +147,13 @@ def ssm(name, given, _request):
     if name == "DescribeParameters":
         return [Wanted("ssm:DescribeParameters")]
     return [Wanted(f"ssm:{name}", f"arn:aws:ssm:{LOCAL}:parameter{given['Name']}")]
+
+
+def secrets_manager(name, given, request):
+    # The service authorises the ARN of the secret with this name. A name of no secret has no random characters (fact 73).
+    secret = given["SecretId"]
+    suffix = "-a1B2c3" if secret in request.get("secrets", ()) else ""
+    return [Wanted(f"secretsmanager:{name}", f"arn:aws:secretsmanager:{LOCAL}:secret:{secret}{suffix}")]
 
 
 def events(name, given, _request):

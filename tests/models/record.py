@@ -54,7 +54,7 @@ def read(folder):
             # arn:aws:sts::ACCOUNT:assumed-role/ROLE/SESSION
             role, name = found["arn"].split("/", 2)[1:] if found["arn"] and "assumed-role" in found["arn"] else ("", "")
             sessions[found["key"]] = Session(role, name, tags(found["tags"]))
-    found, seen, templates = [], set(), {}
+    found, seen, templates, secrets = [], set(), {}, set()
     for name, line in lines:
         if stack := line.get("deploying"):
             templates.setdefault((name, stack), []).append(line["template"])
@@ -64,6 +64,9 @@ def read(folder):
         signed = line.get("request", {}).get("signed")
         if signed and text not in seen:
             seen.add(text)
+            if created := secret_created(line):
+                secrets.add((name, created))
+            line["request"]["secrets"] = {secret for file, secret in secrets if file == name}
             key, _, _, service = signed.rsplit("/", 3)
             service = SIGNED_AS.get(service, service)
             session = sessions.get(key)
@@ -71,6 +74,13 @@ def read(folder):
             of_stack = (given for (file, stack), given in templates.items() if file == name and session and session.role.startswith(f"{stack}-"))
             found.append(Exchange(service, line["request"], line["answer"], session, name.startswith("emulator"), tuple(next(of_stack, ()))))
     return found
+
+
+def secret_created(line):
+    """The name of the secret of Secrets Manager that a request has created."""
+    request, is_created = line["request"], line["answer"]["status"] == 200
+    if is_created and request["headers"].get("x-amz-target") == "secretsmanager.CreateSecret":
+        return json.loads(request["body"])["Name"]
 
 
 def tags(given):
