@@ -9,9 +9,14 @@ use std::task::Poll;
 
 use crate::limits::{Units, Used};
 
+/// IAM's name of a service, and AWS's name of an action.
+pub type Name = (&'static str, &'static str);
+
 /// One call, as IAM sees it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Call {
+    /// IAM's name of the service, such as `batch`.
+    pub service: &'static str,
     /// AWS's name of the action, such as `SubmitJob`.
     pub action: &'static str,
     /// The S3 key or the index, if permissions depend on it.
@@ -48,8 +53,8 @@ impl Calls {
     ///
     /// # Errors
     /// If the call was chosen to fail, before or after its effect.
-    pub async fn call<T>(&self, action: &'static str, effect: impl FnOnce() -> T) -> Result<T, Unanswered> {
-        self.call_on(action, None, effect).await
+    pub async fn call<T>(&self, name: Name, effect: impl FnOnce() -> T) -> Result<T, Unanswered> {
+        self.call_on(name, None, effect).await
     }
 
     /// Makes a call on an S3 key or an index that permissions name.
@@ -58,12 +63,12 @@ impl Calls {
     /// Those of [`Self::call`].
     pub async fn call_on<T>(
         &self,
-        action: &'static str,
+        (service, action): Name,
         on: Option<String>,
         effect: impl FnOnce() -> T,
     ) -> Result<T, Unanswered> {
         self.point(action).await?;
-        self.lock().made.push(Call { action, on });
+        self.lock().made.push(Call { service, action, on });
         let result = effect();
         self.point(action).await?;
         Ok(result)

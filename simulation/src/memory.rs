@@ -21,11 +21,13 @@ use spotsweep_records::sweep::{Stage, Sweep};
 use spotsweep_records::trial::Trial;
 use spotsweep_records::workspace::{TrialRef, Workspace};
 
-use crate::calls::{Calls, Unanswered};
+use crate::calls::{Calls, Name, Unanswered};
 use crate::decision_log::DecisionLog;
 use crate::injected_bug::InjectedBug;
 use crate::limits::ITEM_BYTES;
 use crate::{nouns, table};
+
+const PUT_ITEM: Name = ("dynamodb", "PutItem");
 
 /// The table.
 #[derive(Debug, Default)]
@@ -329,14 +331,14 @@ impl Store for MemoryStore {
             Subject::Comparison(..) | Subject::Settlement(..) | Subject::Resource(_) => ("Query", None),
             Subject::Overdue => ("Query", Some("index/open".to_owned())),
         };
-        let mut view = self.calls.call_on(action, on, || self.lock().view(subject, now)).await?;
+        let mut view = self.calls.call_on(("dynamodb", action), on, || self.lock().view(subject, now)).await?;
         self.calls.use_units(partition(subject), table::read(subject, &view));
         view.peers = view.peers.map(|found| self.change_peers(found));
         Ok(view)
     }
 
     async fn peers(&self, sweep: &SweepId) -> Result<BTreeMap<u32, Peer>, Box<dyn Error + Send + Sync>> {
-        let found = self.calls.call_on("Query", None, || self.lock().peers_of(sweep)).await?;
+        let found = self.calls.call_on(("dynamodb", "Query"), None, || self.lock().peers_of(sweep)).await?;
         self.calls.use_units(sweep.as_str(), table::of_peers(&found));
         Ok(self.change_peers(found))
     }
@@ -348,12 +350,12 @@ impl Store for MemoryStore {
         let reserved = if self.injected() == Some(InjectedBug::OverlookPeers) { &[][..] } else { &change.reserved };
         for reservation in reserved {
             let reserve = || self.lock().reserve(change.record.sweep(), reservation, audit.at);
-            self.calls.call("PutItem", reserve).await.map_err(failed)??;
+            self.calls.call(PUT_ITEM, reserve).await.map_err(failed)??;
         }
         // The order of the table: first the pointers, then the record with its audit entry.
         for resource in view.new_references(change) {
             let point = || self.lock().point(resource, &change.record);
-            self.calls.call("PutItem", point).await.map_err(failed)?;
+            self.calls.call(PUT_ITEM, point).await.map_err(failed)?;
         }
         let mut change = change.clone();
         if let (Some(bug), Record::Trial(trial)) = (self.injected(), &mut change.record) {
@@ -371,10 +373,10 @@ impl Store for MemoryStore {
         }
         self.calls.use_units(change.record.sweep().as_str(), table::written(bytes));
         let commit = || self.lock().commit(held, &change, is_kept.then_some(audit));
-        self.calls.call("PutItem", commit).await.map_err(failed)??;
+        self.calls.call(PUT_ITEM, commit).await.map_err(failed)??;
         if let Some((trial, peer, version)) = view.peer_of(&change) {
             let put = || self.lock().put_peer(trial, peer, version);
-            self.calls.call("PutItem", put).await.map_err(failed)?;
+            self.calls.call(PUT_ITEM, put).await.map_err(failed)?;
         }
         Ok(History::new())
     }

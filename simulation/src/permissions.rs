@@ -77,8 +77,8 @@ impl Permissions {
     /// The first permission for a call that a function lacks.
     pub fn lacks(&self, function: &str, call: &Call) -> Option<String> {
         let held = self.functions.get(function)?;
-        let needed = needed(call.action);
-        let is_held = |action: &&str| {
+        let needed = needed(call);
+        let is_held = |action: &&String| {
             let resources = held.permissions.get(*action);
             resources.is_some_and(|all| all.iter().any(|resource| covers(resource, call.on.as_deref())))
         };
@@ -90,48 +90,23 @@ impl Permissions {
     }
 }
 
-/// The permissions that IAM requires for a call. Tags at creation need a permission of their own
-/// (<https://docs.aws.amazon.com/ebs/latest/userguide/supported-iam-actions-tagging.html>).
-pub fn needed(action: &str) -> &'static [&'static str] {
-    match action {
-        "GetItem" => &["dynamodb:GetItem"],
-        "Query" => &["dynamodb:Query"],
-        "PutItem" => &["dynamodb:PutItem"],
-        "GetObject" => &["s3:GetObject"],
+/// The permissions that IAM requires for a call: mostly one with the call's own name. Tags at creation need a permission
+/// of their own (<https://docs.aws.amazon.com/ebs/latest/userguide/supported-iam-actions-tagging.html>).
+pub fn needed(call: &Call) -> Vec<String> {
+    let named: &[&str] = match call.action {
         "ListObjectsV2" => &["s3:ListBucket"],
-        "PutObject" | "CreateMultipartUpload" | "UploadPart" | "CompleteMultipartUpload" => &["s3:PutObject"],
-        "DescribeJobDefinitions" => &["batch:DescribeJobDefinitions"],
-        "DescribeJobQueues" => &["batch:DescribeJobQueues"],
-        "DescribeJobs" => &["batch:DescribeJobs"],
-        "ListJobs" => &["batch:ListJobs"],
+        "CreateMultipartUpload" | "UploadPart" | "CompleteMultipartUpload" => &["s3:PutObject"],
         "RegisterJobDefinition" => &["batch:RegisterJobDefinition", "batch:TagResource", "iam:PassRole"],
         "SubmitJob" => &["batch:SubmitJob", "batch:TagResource"],
         // Calls for several jobs have no actions of their own, according to the API reference.
         "TerminateJobs" => &["batch:TerminateJob"],
         "CancelJobs" => &["batch:CancelJob"],
-        "DescribeParameters" => &["ssm:DescribeParameters"],
-        "DescribeSecret" => &["secretsmanager:DescribeSecret"],
         "AssumeRole" => &["sts:AssumeRole", "sts:TagSession"],
-        "Publish" => &["sns:Publish"],
-        "GetProducts" => &["pricing:GetProducts"],
-        "DescribeSpotPriceHistory" => &["ec2:DescribeSpotPriceHistory"],
-        "PutEvents" => &["events:PutEvents"],
-        "DescribeContainerInstances" => &["ecs:DescribeContainerInstances"],
-        "UpdateContainerInstancesState" => &["ecs:UpdateContainerInstancesState"],
-        "DescribeTasks" => &["ecs:DescribeTasks"],
         "CreateVolume" => &["ec2:CreateVolume", "ec2:CreateTags"],
         "CreateSnapshot" => &["ec2:CreateSnapshot", "ec2:CreateTags"],
-        "AttachVolume" => &["ec2:AttachVolume"],
-        "DetachVolume" => &["ec2:DetachVolume"],
-        "DeleteVolume" => &["ec2:DeleteVolume"],
-        "DeleteSnapshot" => &["ec2:DeleteSnapshot"],
-        "DescribeVolumes" => &["ec2:DescribeVolumes"],
-        "DescribeSnapshots" => &["ec2:DescribeSnapshots"],
-        "DescribeInstances" => &["ec2:DescribeInstances"],
-        "DescribeInstanceStatus" => &["ec2:DescribeInstanceStatus"],
-        "TerminateInstances" => &["ec2:TerminateInstances"],
-        _unknown => &["an action that is not in this table"],
-    }
+        own => return vec![format!("{}:{own}", call.service)],
+    };
+    named.iter().copied().map(str::to_owned).collect()
 }
 
 /// Whether a resource of the template covers the call's S3 key or index, if it has one.

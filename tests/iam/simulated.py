@@ -11,12 +11,6 @@ SNAPSHOT = f"arn:aws:ec2:{roles.REGION}::snapshot/snap-1"
 BATCH = f"arn:aws:batch:{LOCAL}:"
 TRIAL_ROLE = f"arn:aws:iam::{roles.ACCOUNT}:role/TrialRole"
 TABLE = f"arn:aws:dynamodb:{LOCAL}:table/Table"
-ANYWHERE = {
-    "DescribeJobDefinitions": "batch", "DescribeJobQueues": "batch", "DescribeJobs": "batch", "ListJobs": "batch",
-    "DescribeVolumes": "ec2", "DescribeSnapshots": "ec2", "DescribeInstances": "ec2", "DescribeInstanceStatus": "ec2",
-    "DescribeSpotPriceHistory": "ec2",
-    "GetProducts": "pricing", "DescribeParameters": "ssm",
-}
 OF_IMAGE = f"{BATCH}job-definition/train-image-1"
 CALLS = {
     "RegisterJobDefinition": [
@@ -62,6 +56,4 @@ def wants(verdict):
         return [Wanted(f"s3:{action}", f"arn:aws:s3:::{roles.BUCKET}/{on}", {"aws:SecureTransport": "true"})]
     if action in ("GetItem", "PutItem", "Query"):
         return [Wanted(f"dynamodb:{action}", f"{TABLE}/{on}" if on else TABLE)]
-    if action in ANYWHERE:
-        return [Wanted(f"{ANYWHERE[action]}:{action}")]
-    return CALLS[action]
+    return CALLS.get(action) or [Wanted(f"{verdict['service']}:{action}")]

@@ -144,7 +144,7 @@ class Check(unittest.TestCase):
         self.assertEqual(disagreements(describing("team/db", {"team/keys"})), 1)
 
     def test_another_verdict_of_the_simulation_is_a_disagreement(self):
-        verdict = {"function": "reconcile", "action": "DeleteVolume", "on": None, "allowed": True}
+        verdict = {"function": "reconcile", "service": "ec2", "action": "DeleteVolume", "on": None, "allowed": True}
         silent = {"say": lambda line: None}
         self.assertEqual(check.of_simulation([verdict], **silent), 0)
         self.assertEqual(check.of_simulation([verdict | {"allowed": False}], **silent), 1)

@@ -10,6 +10,7 @@ use spotsweep_records::workspace::EC2_TRIES;
 use spotsweep_world::{ApiError, Failure, Service, World};
 
 use super::Cloud;
+use crate::calls::Name;
 
 /// The SDK's default number of tries of one call.
 const TRIES: u32 = 3;
@@ -54,13 +55,8 @@ impl<'a, W: Wait> Client<'a, W> {
     }
 
     /// Makes a call on a service that the World does not have, with the S3 key or index that permissions name.
-    pub(super) async fn on<T>(
-        &self,
-        action: &'static str,
-        on: Option<&str>,
-        effect: impl FnOnce() -> T,
-    ) -> Result<T, CallError> {
-        let answer = self.cloud.calls.call_on(action, on.map(str::to_owned), effect);
+    pub(super) async fn on<T>(&self, name: Name, on: Option<&str>, effect: impl FnOnce() -> T) -> Result<T, CallError> {
+        let answer = self.cloud.calls.call_on(name, on.map(str::to_owned), effect);
         answer.await.map_err(|error| CallError::unclear(error.to_string()))
     }
 
@@ -71,7 +67,7 @@ impl<'a, W: Wait> Client<'a, W> {
         action: &'static str,
         effect: impl FnOnce(&mut World) -> Result<T, ApiError>,
     ) -> Result<T, CallError> {
-        let answer = self.cloud.calls.call(action, || {
+        let answer = self.cloud.calls.call((iam_name(service), action), || {
             let mut world = self.cloud.world();
             let now = world.now();
             world.call(service, action, now, effect)
@@ -87,6 +83,16 @@ impl<'a, W: Wait> Client<'a, W> {
             }
             Err(Failure::Dropped) => Err(CallError::unclear(format!("{action}: the connection was closed"))),
         }
+    }
+}
+
+fn iam_name(service: Service) -> &'static str {
+    match service {
+        Service::Batch => "batch",
+        Service::Ec2 => "ec2",
+        Service::Ecs => "ecs",
+        Service::Fis => "fis",
+        Service::Quotas => "servicequotas",
     }
 }
 

@@ -82,8 +82,9 @@ impl<W: Wait> Ec2 for Client<'_, W> {
     }
 
     async fn describe_spot_price_history(&self, wanted: DescribeSpotPrices) -> Result<Page<SpotPriceRow>, CallError> {
-        let items =
-            self.on("DescribeSpotPriceHistory", None, || self.cloud.spot_prices(&wanted.instance_types)).await?;
+        let items = self
+            .on(("ec2", "DescribeSpotPriceHistory"), None, || self.cloud.spot_prices(&wanted.instance_types))
+            .await?;
         Ok(Page { items, next_token: None })
     }
 

@@ -12,19 +12,19 @@ use super::client::Client;
 
 impl<W: Wait> EventBridge for Client<'_, W> {
     async fn put_events(&self, entry: EventEntry) -> Result<Vec<(String, String)>, CallError> {
-        self.on("PutEvents", None, || self.cloud.announce(entry)).await?
+        self.on(("events", "PutEvents"), None, || self.cloud.announce(entry)).await?
     }
 }
 
 impl<W: Wait> Sns for Client<'_, W> {
     async fn publish(&self, _wanted: Publish) -> Result<(), CallError> {
-        self.on("Publish", None, || ()).await
+        self.on(("sns", "Publish"), None, || ()).await
     }
 }
 
 impl<W: Wait> Pricing for Client<'_, W> {
     async fn get_products(&self, wanted: GetProducts) -> Result<Vec<String>, CallError> {
-        let usd = self.on("GetProducts", None, || {
+        let usd = self.on(("pricing", "GetProducts"), None, || {
             let (_, name) = wanted.filters.iter().find(|(field, _)| *field == "instanceType")?;
             self.cloud.on_demand_usd(name)
         });

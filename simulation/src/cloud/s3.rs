@@ -28,33 +28,37 @@ impl<W: Wait> S3 for Client<'_, W> {
     type Body = Bytes;
 
     async fn get_object(&self, wanted: GetObject) -> Result<Object<Bytes>, CallError> {
-        let read = self.on("GetObject", Some(&wanted.key), || self.cloud.read(&wanted.key, wanted.range.as_deref()));
+        let read =
+            self.on(("s3", "GetObject"), Some(&wanted.key), || self.cloud.read(&wanted.key, wanted.range.as_deref()));
         let body = read.await??;
         let length = u64::try_from(body.len()).unwrap_or(u64::MAX);
         Ok(Object { length, metadata: BTreeMap::new(), body: Bytes(body) })
     }
 
     async fn list_objects(&self, wanted: ListObjects) -> Result<ObjectsPage, CallError> {
-        self.on("ListObjectsV2", None, || self.cloud.list(&wanted)).await?
+        self.on(("s3", "ListObjectsV2"), None, || self.cloud.list(&wanted)).await?
     }
 
     async fn put_object(&self, place: Place, body: Vec<u8>) -> Result<(), CallError> {
-        self.on("PutObject", Some(&place.key), || self.cloud.put(&place.key, body)).await
+        self.on(("s3", "PutObject"), Some(&place.key), || self.cloud.put(&place.key, body)).await
     }
 
     async fn create_multipart_upload(&self, place: Place) -> Result<String, CallError> {
-        self.on("CreateMultipartUpload", Some(&place.key), || self.cloud.uploads().begin(&place.key)).await
+        self.on(("s3", "CreateMultipartUpload"), Some(&place.key), || self.cloud.uploads().begin(&place.key)).await
     }
 
     async fn upload_part(&self, place: &Place, upload: &str, number: i32, body: Vec<u8>) -> Result<Part, CallError> {
         let put = || self.cloud.uploads().put(&place.key, upload, number, body);
-        let etag = self.on("UploadPart", Some(&place.key), put).await??;
+        let etag = self.on(("s3", "UploadPart"), Some(&place.key), put).await??;
         Ok(Part { number, etag: Some(etag) })
     }
 
     async fn complete_multipart_upload(&self, place: Place, upload: String, parts: Vec<Part>) -> Result<(), CallError> {
-        let once =
-            || self.on("CompleteMultipartUpload", Some(&place.key), || self.cloud.join(&place.key, &upload, &parts));
+        let once = || {
+            self.on(("s3", "CompleteMultipartUpload"), Some(&place.key), || {
+                self.cloud.join(&place.key, &upload, &parts)
+            })
+        };
         match once().await {
             Ok(answer) => answer,
             // The SDK repeats a call without an answer. Of S3's calls, only this one may then get a different answer.

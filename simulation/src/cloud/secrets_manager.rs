@@ -13,6 +13,6 @@ impl<W: Wait> SecretsManager for Client<'_, W> {
                 Err(CallError::answered(400, "ResourceNotFoundException".to_owned(), message))
             }
         };
-        self.on("DescribeSecret", None, describe).await?
+        self.on(("secretsmanager", "DescribeSecret"), None, describe).await?
     }
 }

@@ -7,7 +7,7 @@ use super::client::Client;
 impl<W: Wait> Ssm for Client<'_, W> {
     /// A page may be empty although another one follows (fact 71).
     async fn describe_parameters(&self, wanted: DescribeParameters) -> Result<Page<Parameter>, CallError> {
-        self.on("DescribeParameters", None, || match wanted.next_token {
+        self.on(("ssm", "DescribeParameters"), None, || match wanted.next_token {
             None => Page { items: Vec::new(), next_token: Some("second".to_owned()) },
             Some(_) => {
                 let found = |name: String| {

@@ -36,7 +36,7 @@ impl<W: Wait> Sts for Client<'_, W> {
                 expires_at: self.cloud.world().now() + LIFE,
             })
         };
-        self.on("AssumeRole", None, issue).await?
+        self.on(("sts", "AssumeRole"), None, issue).await?
     }
 }
 

@@ -221,7 +221,7 @@ fn verdicts(used: &Used) -> serde_json::Value {
     let kinds: BTreeMap<_, &Call> = used.values().flatten().map(|call| ((call.action, name(call)), call)).collect();
     let verdict = |function: &String, call: &Call| {
         let is_allowed = permissions.lacks(function, call).is_none();
-        serde_json::json!({ "function": function, "action": call.action, "on": call.on, "allowed": is_allowed })
+        serde_json::json!({ "function": function, "service": call.service, "action": call.action, "on": call.on, "allowed": is_allowed })
     };
     permissions.functions.keys().flat_map(|function| kinds.values().map(move |call| verdict(function, call))).collect()
 }
@@ -233,9 +233,7 @@ fn every_function_may_do_what_it_does_and_no_more() {
         fs::create_dir_all(&folder).unwrap();
         fs::write(Path::new(&folder).join("permissions.json"), verdicts(&used).to_string()).unwrap();
     }
-    let actions_of = |calls: &BTreeSet<Call>| {
-        calls.iter().flat_map(|call| needed(call.action)).copied().map(str::to_owned).collect()
-    };
+    let actions_of = |calls: &BTreeSet<Call>| calls.iter().flat_map(needed).collect();
     let mut wrong = Vec::new();
     for (function, allowed) in &allowed {
         let used: BTreeSet<String> = used.get(function).map(actions_of).unwrap_or_default();
