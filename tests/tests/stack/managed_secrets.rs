@@ -5,10 +5,10 @@ use std::fs;
 
 use aws_sdk_secretsmanager::Client;
 use serde_json::json;
-use spotsweep_tests::local::{Stack, eventually};
+use spotsweep_tests::local::Stack;
 
-use super::by_hand::{run, settled, status, submit};
-use super::secrets::{DIGESTS, FIRST, SECOND, file, found_nowhere};
+use super::by_hand::run;
+use super::secrets::{FIRST, SECOND, file, trained_while_rotated};
 
 const SECRETS: &str = "secrets: {API_KEY: '/aws/reference/secretsmanager/team/db:password', ALL: {all}}";
 const SETUP: &str = r#"setup: 'echo "setup has $ALL, its token is $(printf %s "$ALL" | cut -d \" -f 4)"'"#;
@@ -42,24 +42,11 @@ async fn a_secret_of_secrets_manager_is_where_it_is_used_and_nowhere_else() {
     // A name that begins with another one, and ends as an ARN does.
     manager.create_secret().name("team/db-a1b2c3").secret_string("wandb_first/of a neighbour").send().await.unwrap();
 
-    let sweep = submit(&stack, "managed", &text(keys.arn().unwrap())).await;
-    let saved = async || {
-        let trial = status(&stack, &sweep).await["each"][0].clone();
-        (trial["metrics"]["score"]["last"].as_f64() >= Some(0.2)).then_some(())
-    };
-    eventually("the trial has a checkpoint", saved).await;
-    manager.put_secret_value().secret_id("team/db").secret_string(database(SECOND)).send().await.unwrap();
-    run(&stack, &["local", "reclaim", &sweep, "--trial", "0"]).await.said(0, "");
-    let ended = settled(&stack, &sweep).await;
-    assert_eq!(ended["succeeded"], json!(1), "{ended}");
-    let mut log = String::new();
-    for (attempt, digest) in ["1", "2"].into_iter().zip(DIGESTS) {
-        let part = run(&stack, &["logs", &sweep, "0", "--attempt", attempt]).await.said(0, "").out;
-        assert!(part.contains(&format!("digest {digest}")), "attempt {attempt} has its value: {part}");
-        log.push_str(&part);
-    }
+    let rotate =
+        async || manager.put_secret_value().secret_id("team/db").secret_string(database(SECOND)).send().await.unwrap();
+    let managed = text(keys.arn().unwrap());
+    let (sweep, log) = trained_while_rotated(&stack, ("managed", &managed), rotate).await;
     assert!(log.contains("key=***; basic ") && log.contains("setup has ***, its token is ***"), "{log}");
-    found_nowhere(&stack, &sweep, &log).await;
 
     manager.delete_secret().secret_id("team/db").recovery_window_in_days(7).send().await.unwrap();
     run(&stack, &["retry", &sweep, "0"]).await.said(1, "team/db of Secrets Manager is scheduled for deletion");

@@ -41,7 +41,7 @@ done
 pub(super) const FIRST: &str = "wandb_first/key+of 40 characters, or so";
 pub(super) const SECOND: &str = "wandb_second/key+of 40 characters, or so";
 /// `printf %s KEY | sha256sum`
-pub(super) const DIGESTS: [&str; 2] = ["adce38b0cc5c5cd7", "0366a976480c1360"];
+const DIGESTS: [&str; 2] = ["adce38b0cc5c5cd7", "0366a976480c1360"];
 /// The beginning of both keys, as they are, in base64 behind `user:`, and in a URL.
 const FORMS: [&str; 6] = ["wandb_first", "wandb_second", "d2FuZGJf", "YW5kYl9m", "YW5kYl9z", "key%2Bof"];
 
@@ -70,29 +70,41 @@ async fn a_secret_is_where_it_is_used_and_nowhere_else() {
     let listed = run(&stack, &["secret", "ls"]).await.said(0, "").out;
     assert!(listed.contains("team-key") && !listed.contains("wandb"), "{listed}");
 
-    let sweep = submit(&stack, "keys", &text).await;
-    let saved = async || {
-        let trial = status(&stack, &sweep).await["each"][0].clone();
-        (trial["metrics"]["score"]["last"].as_f64() >= Some(0.2)).then_some(())
-    };
-    eventually("the trial has a checkpoint", saved).await;
-    set(&stack, "team-key", SECOND).await.said(0, "version 2");
-    run(&stack, &["local", "reclaim", &sweep, "--trial", "0"]).await.said(0, "");
-    let ended = settled(&stack, &sweep).await;
-    assert_eq!(ended["succeeded"], json!(1), "{ended}");
-    let mut log = String::new();
-    for (attempt, digest) in ["1", "2"].into_iter().zip(DIGESTS) {
-        let part = run(&stack, &["logs", &sweep, "0", "--attempt", attempt]).await.said(0, "").out;
-        assert!(part.contains(&format!("digest {digest}")), "attempt {attempt} has its value: {part}");
-        log.push_str(&part);
-    }
+    let rotate = async || set(&stack, "team-key", SECOND).await.said(0, "version 2");
+    let (sweep, log) = trained_while_rotated(&stack, ("keys", &text), rotate).await;
     assert!(log.contains("key=***; basic ") && log.contains("setup has ***"), "{log}");
-    found_nowhere(&stack, &sweep, &log).await;
 
     run(&stack, &["secret", "rm", "team-key", "--yes"]).await.said(0, "");
     run(&stack, &["secret", "rm", "team-key", "--yes"]).await.said(1, "has no secret team-key");
     run(&stack, &["retry", &sweep, "0"]).await.said(1, "no secret team-key");
     stack.stop().await;
+}
+
+/// Trains a sweep of one trial, which is interrupted after its secret was changed. Each attempt has the value of its
+/// time, and no value is found anywhere. Returns the sweep's id and its log.
+pub(super) async fn trained_while_rotated<T>(
+    stack: &Stack,
+    (name, text): (&str, &str),
+    rotate: impl AsyncFnOnce() -> T,
+) -> (String, String) {
+    let sweep = submit(stack, name, text).await;
+    let saved = async || {
+        let trial = status(stack, &sweep).await["each"][0].clone();
+        (trial["metrics"]["score"]["last"].as_f64() >= Some(0.2)).then_some(())
+    };
+    eventually("the trial has a checkpoint", saved).await;
+    rotate().await;
+    run(stack, &["local", "reclaim", &sweep, "--trial", "0"]).await.said(0, "");
+    let ended = settled(stack, &sweep).await;
+    assert_eq!(ended["succeeded"], json!(1), "{ended}");
+    let mut log = String::new();
+    for (attempt, digest) in ["1", "2"].into_iter().zip(DIGESTS) {
+        let part = run(stack, &["logs", &sweep, "0", "--attempt", attempt]).await.said(0, "").out;
+        assert!(part.contains(&format!("digest {digest}")), "attempt {attempt} has its value: {part}");
+        log.push_str(&part);
+    }
+    found_nowhere(stack, &sweep, &log).await;
+    (sweep, log)
 }
 
 async fn refused(stack: &Stack) {
