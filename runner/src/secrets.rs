@@ -1,6 +1,7 @@
 //! The secrets of an attempt: read from Parameter Store and Secrets Manager with the trial's own credentials, and hidden
 //! from now on in everything that the runner passes on.
 
+mod fields;
 mod managed;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,6 +15,7 @@ use spotsweep_protocol::mask::{LEAST_BYTES, Mask};
 use crate::clients;
 use crate::exit::Failure;
 use crate::log::{self, say};
+use fields::fields;
 use managed::ManagedSecrets;
 
 /// The most bytes of a value, those of Parameter Store's largest
@@ -81,9 +83,7 @@ impl Secrets {
                 say(&format!("the secret {name} is shorter than {LEAST_BYTES} bytes: it is not hidden in the log"));
             }
         }
-        let whole =
-            values.iter().filter(|(text, _)| ManagedSecret::of(text).is_some_and(|secret| secret.key.is_none()));
-        let fields = whole.flat_map(|(_, value)| managed::fields(value));
+        let fields = values.values().flat_map(|value| fields(value));
         log::hide(Mask::new(values.values().cloned().chain(fields)));
         Ok(Self(values))
     }

@@ -22,10 +22,11 @@ async fn a_secret_reaches_the_command_and_nothing_else() {
         let env = json!({"PLAIN": "text", "KEY": {"secret": "/spotsweep/b/team-key"}, "WANDB_API_KEY": {"secret": "/team/other"}});
         preparing(json!({"setup": [setup], "env": env}), request, nth)
     }
-    let world = world(grants, &[("/spotsweep/b/team-key", KEY), ("/team/other", "another")]).await;
+    let world = world(grants, &[("/spotsweep/b/team-key", KEY), ("/team/other", r#"{"key": "another one"}"#)]).await;
     let script = r#"
         test "$KEY" = "$0" && echo "as stored, $PLAIN, W&B ${WANDB_MODE-online} $WANDB_RESUME"
         echo "score=0.5 $KEY end"
+        echo "the key of W&B is another one"
         python3 - <<'EOF'
 import base64, json, os, sys, time, urllib.parse
 key = os.environ["KEY"]
@@ -48,7 +49,8 @@ EOF
     assert_eq!(outcome.code, Some(1), "{}", outcome.stderr);
     assert!(outcome.stdout.contains("as stored, text, W&B online allow"), "{} {}", outcome.stdout, outcome.stderr);
     assert!(
-        outcome.stdout.contains("score=0.5 *** end") && outcome.stdout.contains("setup has ***"),
+        outcome.stdout.contains("score=0.5 *** end\nthe key of W&B is ***\n")
+            && outcome.stdout.contains("setup has ***"),
         "{}",
         outcome.stdout
     );
