@@ -71,6 +71,7 @@ fn refused(error: &SdkError<GetObjectError>) -> GetError {
         // S3 closes requests that take too long with 400 and 408
         // (https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html).
         Some(400 | 403 | 405) => GetError::Denied(message()),
+        Some(503) => GetError::Busy(message()),
         Some(_) | None => GetError::Broken(message()),
     }
 }

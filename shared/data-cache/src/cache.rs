@@ -15,6 +15,7 @@ use crate::fetch::fetch;
 use crate::folder::{Noted, SetFolder, make_folder};
 use crate::listing::Checked;
 use crate::pace::Pace;
+use crate::settings::Settings;
 use crate::site::Site;
 use crate::source::Objects;
 use crate::unpack;
@@ -27,23 +28,6 @@ pub struct Cache {
     root: PathBuf,
     pub(crate) boot: String,
     pub(crate) pace: Pace,
-}
-
-/// How a set is fetched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Settings {
-    /// The most requests at once. Each takes up to 512 KiB of memory, besides what its source takes. Of large ranges a
-    /// quarter as many are asked for.
-    pub at_once: usize,
-}
-
-impl Default for Settings {
-    /// Eight requests for each core, and at least 128. S3 takes 100 to 200 ms for a small object, so 1 Gbit/s of objects
-    /// of 100 KiB are that many requests: <https://docs.aws.amazon.com/AmazonS3/latest/userguide/optimizing-performance.html>.
-    fn default() -> Self {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        Self { at_once: cores.saturating_mul(8).clamp(128, 256) }
-    }
 }
 
 /// How far a set is.
@@ -167,7 +151,7 @@ async fn fetch_all<O: Objects>(
     };
     let site = Arc::new(blocking(make).await?);
     let fetching = async {
-        fetch(Arc::clone(&site), listing, objects, settings.at_once).await?;
+        fetch(Arc::clone(&site), listing, objects, *settings).await?;
         let (site, objects) = (Arc::clone(&site), set.listing.objects);
         blocking(move || site.conclude(objects).map_err(DataError::disk("write the data set to the disk"))).await
     };

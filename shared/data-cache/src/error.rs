@@ -95,7 +95,7 @@ impl DataError {
         match self {
             Self::Broken { .. }
             | Self::Standstill { .. }
-            | Self::Listing(GetError::Broken(_))
+            | Self::Listing(GetError::Broken(_) | GetError::Busy(_))
             // The disk of another instance may be fine.
             | Self::Disk { .. } => true,
             Self::Changed { .. }
@@ -126,7 +126,7 @@ impl DataError {
             GetError::Changed => Self::Changed { key },
             GetError::Gone => Self::Gone { key },
             GetError::Denied(message) => Self::Denied { key, message },
-            GetError::Broken(message) => Self::Broken { key, message },
+            GetError::Broken(message) | GetError::Busy(message) => Self::Broken { key, message },
         }
     }
 }

@@ -14,16 +14,12 @@ use crate::blocking::blocking;
 use crate::error::DataError;
 use crate::listing::Checked;
 use crate::part::Part;
+use crate::settings::{RANGE_BYTES, Settings};
 use crate::site::{Folders, Site};
 use crate::source::Objects;
 use crate::target::Target;
 use crate::unpack::unpack_here;
 
-/// The largest range, and the largest object that is asked for as a whole. AWS recommends ranges of 8 to 16 MB:
-/// <https://docs.aws.amazon.com/AmazonS3/latest/userguide/optimizing-performance-guidelines.html>.
-const RANGE_BYTES: u64 = 16 << 20;
-/// Of large ranges fewer are asked for at once: so many bytes for each request that is allowed.
-const REQUEST_BYTES: u64 = 4 << 20;
 /// The parts that are ready before there is a connection for them.
 const READY: usize = 64;
 
@@ -32,7 +28,7 @@ pub(crate) async fn fetch<O: Objects>(
     site: Arc<Site>,
     mut listing: Checked,
     objects: Arc<O>,
-    at_once: usize,
+    settings: Settings,
 ) -> Result<(), DataError> {
     let (ready, mut parts) = mpsc::channel(READY);
     let feeding = blocking(move || {
@@ -41,8 +37,7 @@ pub(crate) async fn fetch<O: Objects>(
     });
     let mut feeding = std::pin::pin!(feeding);
     let (mut is_fed, mut running, mut bytes) = (false, JoinSet::new(), 0);
-    let at_once = at_once.max(1);
-    let most_bytes = REQUEST_BYTES.saturating_mul(at_once as u64);
+    let Settings { at_once, bytes_at_once } = settings;
     loop {
         tokio::select! {
             fed = &mut feeding, if !is_fed => {
@@ -50,7 +45,7 @@ pub(crate) async fn fetch<O: Objects>(
                 is_fed = true;
             }
             Some(done) = running.join_next() => bytes -= done.map_err(broken)??,
-            Some(part) = parts.recv(), if running.len() < at_once && bytes < most_bytes => {
+            Some(part) = parts.recv(), if running.len() < at_once && bytes < bytes_at_once => {
                 let (part, objects): (Part, _) = (part, Arc::clone(&objects));
                 let own = part.bytes();
                 bytes += own;

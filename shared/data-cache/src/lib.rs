@@ -28,6 +28,7 @@ mod listing;
 mod meter;
 mod pace;
 mod part;
+mod settings;
 mod site;
 mod source;
 mod target;
@@ -35,6 +36,7 @@ mod target;
 mod tests;
 mod unpack;
 
-pub use cache::{Cache, Held, Progress, Settings};
+pub use cache::{Cache, Held, Progress};
 pub use error::DataError;
+pub use settings::Settings;
 pub use source::{Answer, Body, GetError, Objects, Wanted};

@@ -3,13 +3,14 @@
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
+use std::time::Duration;
 
 use md5::{Digest as _, Md5};
 use tokio::time::sleep;
 
 use crate::blocking::blocking;
 use crate::error::DataError;
-use crate::source::{Answer, Body as _, Objects, Wanted};
+use crate::source::{Answer, Body as _, GetError, Objects, Wanted};
 use crate::target::Target;
 
 const WRITE: &str = "write a file of the data set";
@@ -108,7 +109,7 @@ impl Part {
         let missing = self.written.at..end;
         let range = (missing != (0..target.object.size)).then(|| missing.clone());
         let wanted = Wanted { key, etag: &target.object.etag, range };
-        let answer = objects.get(&wanted).await;
+        let answer = ask(objects, &wanted, target.site.pace.pauses).await;
         let Answer { mut body, etag_is_md5 } = answer.map_err(|error| DataError::get(key, error))?;
         if self.written.at == 0 && self.range.end == target.object.size && etag_is_md5 && target.md5().is_some() {
             self.written.hash = Some(Md5::new());
@@ -156,5 +157,18 @@ impl Part {
         let target = Arc::clone(&self.target);
         self.written = blocking(move || written.write(&target).map(|()| written)).await?;
         Ok(())
+    }
+}
+
+/// Repeats a request for as long as the service is busy. Many instances may fetch at once, so that is no failure; the
+/// fetch ends if nothing of its set arrives any more.
+async fn ask<O: Objects>(objects: &O, wanted: &Wanted<'_>, pauses: [Duration; 3]) -> Result<Answer<O::Body>, GetError> {
+    let [.., longest] = pauses;
+    let mut pauses = pauses.into_iter();
+    loop {
+        match objects.get(wanted).await {
+            Err(GetError::Busy(_)) => sleep(pauses.next().unwrap_or(longest)).await,
+            answered => return answered,
+        }
     }
 }

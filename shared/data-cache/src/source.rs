@@ -60,6 +60,10 @@ pub enum GetError {
     /// The request is refused (403, or another answer that stays the same).
     #[error("access was refused: {0}")]
     Denied(String),
+    /// The service asks for fewer requests (503). S3 answers so while it gets ready for more of them:
+    /// <https://docs.aws.amazon.com/AmazonS3/latest/userguide/optimizing-performance.html>.
+    #[error("{0}")]
+    Busy(String),
     /// The network or the service has failed. Another try may succeed.
     #[error("{0}")]
     Broken(String),

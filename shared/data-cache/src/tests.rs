@@ -21,10 +21,11 @@ use crate::{Cache, DataError, Held, Settings};
 use bucket::Bucket;
 
 const MIB: usize = 1 << 20;
+const SETTINGS: Settings = Settings { at_once: 4, bytes_at_once: 16 << 20 };
 
 /// Fetches the set into the cache.
 async fn acquire(cache: &Cache, (set, bucket): (&DataSet, &Arc<Bucket>)) -> Result<Held, DataError> {
-    cache.acquire(set, Arc::clone(bucket), &Settings { at_once: 4 }, |_| ()).await
+    cache.acquire(set, Arc::clone(bucket), &SETTINGS, |_| ()).await
 }
 
 /// Fetches the set into an empty cache, and returns what its files have.

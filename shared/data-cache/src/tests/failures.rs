@@ -59,6 +59,21 @@ async fn an_answer_that_fails_at_its_end_is_not_used() {
 }
 
 #[tokio::test]
+async fn a_busy_service_fails_no_fetch() {
+    let busy = || Fault::Refused(GetError::Busy("SlowDown".to_owned()));
+    let bucket = || Bucket::one("a", content(1, 10)).failing("a", &vec![busy(); 20]);
+    let found = fetched(bucket(), false).await.unwrap();
+    assert!(found["a"] == content(1, 10));
+
+    let (_folder, mut cache) = super::cache();
+    (cache.pace.report, cache.pace.standstill) = (Duration::from_millis(5), Duration::from_millis(50));
+    cache.pace.pauses = [Duration::from_millis(10); 3];
+    let bucket = Arc::new(bucket());
+    let error = super::acquire(&cache, (&bucket.set(false), &bucket)).await.unwrap_err();
+    assert!(matches!(error, DataError::Standstill { .. }) && error.is_transient(), "{error:?}");
+}
+
+#[tokio::test]
 async fn a_large_object_that_arrives_damaged_is_fetched_again() {
     let size = 33 * MIB;
     let bucket = || Bucket::one("a", content(1, size));
@@ -140,7 +155,7 @@ proptest! {
         let bucket = Arc::new(Bucket::one("a", content(2, size)).failing("a", &faults));
         let (_folder, cache) = super::cache();
         let set = bucket.set(false);
-        let settings = crate::Settings { at_once: 1 };
+        let settings = crate::Settings { at_once: 1, ..super::SETTINGS };
         let fetching = cache.acquire(&set, Arc::clone(&bucket), &settings, |_| ());
         let held = runtime.block_on(fetching).unwrap();
         prop_assert!(super::files(held.path())["a"] == content(2, size));
