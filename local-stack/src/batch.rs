@@ -10,6 +10,7 @@ use aws_sdk_batch::types::{
     JobDefinitionType, JqState, KeyValuePair, ResourceRequirement, ResourceType,
 };
 
+use spotsweep_protocol::claim::DATA_CACHE;
 use spotsweep_protocol::failure::{Context, Failure};
 
 /// The queue of the sweeps whose file names none.
@@ -84,11 +85,14 @@ pub async fn register(
 
 fn container(code: &Path, command: &[&str], endpoint: &str) -> ContainerProperties {
     let requirement = |kind, value: &str| ResourceRequirement::builder().r#type(kind).value(value).build();
+    let variables = [("AWS_ENDPOINT_URL", endpoint), (DATA_CACHE, "/opt/spotsweep-data")];
     ContainerProperties::builder()
         .image(format!("file://{}", code.display()))
         .set_command(Some(command.iter().map(ToString::to_string).collect()))
         .resource_requirements(requirement(ResourceType::Vcpu, "1"))
         .resource_requirements(requirement(ResourceType::Memory, MEMORY_MIB))
-        .environment(KeyValuePair::builder().name("AWS_ENDPOINT_URL").value(endpoint).build())
+        .set_environment(Some(
+            variables.map(|(name, value)| KeyValuePair::builder().name(name).value(value).build()).into(),
+        ))
         .build()
 }

@@ -10,7 +10,7 @@ use spotsweep_protocol::secret::{Secret, TOKEN_VARIABLE};
 use spotsweep_protocol::silence::REPORT_WITHIN;
 
 use crate::user::{User, accounts};
-use spotsweep_protocol::claim::GPUS_VARIABLE;
+use spotsweep_protocol::claim::{DATA_CACHE, GPUS_VARIABLE};
 
 /// Seconds from SIGTERM to the kill by ECS, by default (`ECS_CONTAINER_STOP_TIMEOUT`).
 const STOP_SECONDS: f64 = 30.0;
@@ -209,7 +209,7 @@ impl Config {
             root: reader.get("SPOTSWEEP_ROOT").unwrap_or_else(|| "/".to_owned()).into(),
             devices: reader.get("SPOTSWEEP_DEV").unwrap_or_else(|| "/dev".to_owned()).into(),
             cache: reader.get("SPOTSWEEP_CACHE").map(PathBuf::from),
-            data: reader.get("SPOTSWEEP_DATA").map(PathBuf::from),
+            data: reader.get(DATA_CACHE).map(PathBuf::from),
             gpus: reader.gpus(),
             user: reader.user(),
             report_every: reader.seconds("SPOTSWEEP_REPORT_SECONDS", 15.0),

@@ -9,6 +9,7 @@ use spotsweep_control_plane::calls::EventEntry;
 use spotsweep_control_plane::event;
 use spotsweep_control_plane::handle::{HandleError, Report, handle};
 use spotsweep_control_plane::settings::{LEASE, POLL, RECHECK, Settings};
+use spotsweep_protocol::claim::DATA_CACHE;
 use spotsweep_records::sweep::pages::PAGE_TRIALS;
 use spotsweep_sweep_file::Defaults;
 use spotsweep_world::{Settings as WorldSettings, Timings, World};
@@ -283,7 +284,9 @@ fn set_up(world: &mut World, account: &Account) -> Result<(), Box<dyn std::error
     let queue = json!({ "jobQueueName": QUEUE, "priority": 1, "computeEnvironmentOrder": order });
     world.create_job_queue(serde_json::from_value(queue)?).map_err(refused)?;
     let needs = json!([{ "type": "VCPU", "value": "1" }, { "type": "MEMORY", "value": "1024" }]);
-    let container = json!({ "image": "train:1", "command": ["train"], "resourceRequirements": needs });
+    let cache = json!([{ "name": DATA_CACHE, "value": "/opt/spotsweep-data" }]);
+    let container =
+        json!({ "image": "train:1", "command": ["train"], "environment": cache, "resourceRequirements": needs });
     let definition = json!({ "jobDefinitionName": "train", "type": "container", "containerProperties": container });
     world.register_job_definition(serde_json::from_value(definition)?).map_err(refused)?;
     Ok(())

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 pub use collected::{COLLECTED, Collected, CollectedFile};
 pub use data_keys::{KeyCheck, KeyProblem};
-pub use data_set::{DATA_FOLDER, DataObject, DataSet, Fetch, Listing, data_variable, listing_key};
+pub use data_set::{DATA_CACHE, DATA_FOLDER, DataObject, DataSet, Fetch, Listing, data_variable, listing_key};
 pub use managed_secret::ManagedSecret;
 pub use preparation::{
     Code, Environment, Git, PACKED_PREFIX, Preparation, SecretPaths, Variable, packed_key, secret_name,

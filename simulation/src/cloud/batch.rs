@@ -115,6 +115,7 @@ fn job_definition(found: &Value) -> Result<JobDefinition<Value>, CallError> {
         timeout_seconds: answer(&found["timeout"]["attemptDurationSeconds"])?,
         command: answer(&container["command"]).unwrap_or_default(),
         image: answer(&container["image"])?,
+        variables: container["environment"].as_array().into_iter().flatten().map(|one| text(one, "name")).collect(),
         resources: needs.map(|need| (text(need, "type"), text(need, "value"))).collect(),
         properties: found.clone(),
     })

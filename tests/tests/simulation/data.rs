@@ -85,3 +85,23 @@ async fn data_that_cannot_be_read_is_answered_at_its_line() {
         assert!(problem["line"] == json!(3) && message.contains(expected), "{data}: {answer}");
     }
 }
+
+#[tokio::test]
+async fn a_job_definition_without_a_folder_for_data_is_refused() {
+    for (variables, stage) in [(json!([]), Stage::Rejected), (json!(["SPOTSWEEP_DATA"]), Stage::Running)] {
+        let harness = Harness::new(1);
+        let variables: Vec<Value> = variables.as_array().unwrap().iter().map(|name| json!({ "name": name })).collect();
+        let needs = json!([{ "type": "VCPU", "value": "1" }, { "type": "MEMORY", "value": "1024" }]);
+        let container = json!({ "image": "own:1", "environment": variables, "resourceRequirements": needs });
+        let own = json!({ "jobDefinitionName": "own", "type": "container", "containerProperties": container });
+        harness.cloud.world().register_job_definition(serde_json::from_value(own).unwrap()).unwrap();
+        harness.cloud.put("data/set/x", b"x");
+        let text = format!("{}  job_definition: own\n", file("{s: s3://sweeps/data/set/}"));
+        harness.deliver(&harness.put("s.yaml", &text)).await.unwrap();
+        assert_eq!(harness.store.state().0[0].stage, stage);
+        if let Some(answer) = harness.cloud.get("sweeps/s.yaml.rejected.json") {
+            let problem = serde_json::from_slice::<Value>(&answer).unwrap()["problems"][0].clone();
+            assert!(problem["line"] == json!(3) && problem["message"].as_str().unwrap().contains("SPOTSWEEP_DATA"));
+        }
+    }
+}

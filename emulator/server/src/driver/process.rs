@@ -80,6 +80,7 @@ impl Host {
         };
         let own_folder =
             self.container.as_ref().map_or(("SPOTSWEEP_ROOT", root.as_path()), |_| ("HOME", Path::new(HOME)));
+        let mounts_data = start.environment.iter().any(|(name, _)| name == "SPOTSWEEP_DATA");
         let (stdout, stderr) = open().map_err(|error| cannot("open", &log, error))?;
         let child = Command::new(words.next().unwrap_or_default())
             .args(words)
@@ -91,7 +92,7 @@ impl Host {
             .env("AWS_EC2_METADATA_SERVICE_ENDPOINT", format!("{}/imds/{}", self.endpoint, start.instance))
             .env("ECS_CONTAINER_METADATA_URI_V4", format!("{}/ecs/v4/{}", self.endpoint, task_path(&start.task)))
             .env("SPOTSWEEP_DEV", &devices)
-            .env("SPOTSWEEP_DATA", &data)
+            .envs(mounts_data.then_some(("SPOTSWEEP_DATA", &data)))
             .current_dir(image.as_ref().unwrap_or(&root))
             .process_group(0)
             .stdin(Stdio::null())

@@ -115,6 +115,8 @@ pub struct JobDefinition<P> {
     pub command: Vec<String>,
     /// The image of its only container.
     pub image: Option<String>,
+    /// The names of the environment variables of all containers.
+    pub variables: Vec<String>,
     /// `resourceRequirements` of all containers, by type.
     pub resources: Vec<(String, String)>,
     /// All that it consists of.

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use spotsweep_protocol::claim::DATA_CACHE;
 use spotsweep_records::sweep::Prepared;
 use spotsweep_records::sweep::target::{Base, BaseSnapshot, BaseVolume, Definition, Queue, Target, is_volume_id};
 use spotsweep_records::workspace::{Keep, Origin, SWEEP_TAG, WorkspacePlan};
@@ -52,6 +53,10 @@ pub fn check(prepared: &Prepared, target: &Target, bucket: &str) -> Result<Check
                     at("image", Refused { message, help: help.to_owned() });
                 }
             }
+            // The data sets are listed after this check.
+            if !prepared.file.settings.data.is_empty() && !found.variables.iter().any(|name| name == DATA_CACHE) {
+                at("data", no_data_folder(&found.arn));
+            }
             let launcher = launcher(&found.command);
             // A job's command takes the place of the definition's.
             if let Some(command) = &mut plan.command {
@@ -94,6 +99,17 @@ fn definition<'a>(found: &'a [Definition], named: &str) -> Result<&'a Definition
             format!("there is no active job definition {named:?} in this account and region"),
             "register it in AWS Batch, or name another one under `spotsweep: {job_definition: …}`, as name, \
              name:revision or ARN",
+        ),
+    }
+}
+
+/// Without the folder of the instance every attempt would end before its training.
+fn no_data_folder(definition: &str) -> Refused {
+    Refused {
+        message: format!("job definition {definition} mounts no folder for data sets: it has no variable {DATA_CACHE}"),
+        help: format!(
+            "mount a folder of the instance, and name its path in the container in {DATA_CACHE} (docs/deploy.md), or \
+             name another one under `job_definition`"
         ),
     }
 }
@@ -287,7 +303,7 @@ mod tests {
         let arn = "arn:aws:batch:us-east-1:000000000000:job-definition/train";
         let revision = |revision, status: &str| {
             let (arn, status) = (format!("{arn}:{revision}"), status.into());
-            Definition { arn, revision, status, timeout_seconds: Some(60), gpus: 1, command: Vec::new(), image: None }
+            Definition { arn, revision, status, ..Definition::default() }
         };
         let found = [revision(1, "ACTIVE"), revision(2, "ACTIVE"), revision(3, "INACTIVE")];
         for named in ["train", arn, &format!("{arn}:2")] {

@@ -84,6 +84,7 @@ fn definition<P>(found: JobDefinition<P>) -> Result<Definition, CallError> {
         timeout_seconds: found.timeout_seconds,
         command: found.command,
         image: found.image,
+        variables: found.variables,
     })
 }
 

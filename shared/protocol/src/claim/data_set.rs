@@ -7,6 +7,9 @@ use sha2::{Digest as _, Sha256};
 
 use crate::words::{duration, size};
 
+/// The variable of a job definition with the path in the container of the instance's cache of data sets.
+pub const DATA_CACHE: &str = "SPOTSWEEP_DATA";
+
 /// The folder of a container below which trainings find their data sets.
 pub const DATA_FOLDER: &str = "/data";
 

@@ -64,7 +64,7 @@ pub enum SecretState {
 }
 
 /// A revision of a job definition, with the fields that a sweep's check needs.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Definition {
     /// Its ARN, which ends with the revision.
     pub arn: String,
@@ -80,6 +80,8 @@ pub struct Definition {
     pub command: Vec<String>,
     /// Its container's image; absent where it has several containers.
     pub image: Option<String>,
+    /// The names of its containers' environment variables.
+    pub variables: Vec<String>,
 }
 
 /// A job queue, with the field that a sweep's check needs.
