@@ -59,7 +59,8 @@ impl S3 for S3Sdk {
     async fn list_objects(&self, wanted: ListObjects) -> Result<ObjectsPage, CallError> {
         let request = self.0.list_objects_v2().bucket(wanted.bucket).prefix(wanted.prefix);
         let request = request.set_delimiter(wanted.is_divided.then(|| "/".to_owned()));
-        let request = request.set_max_keys(wanted.most).set_continuation_token(wanted.token);
+        let request =
+            request.set_start_after(wanted.after).set_max_keys(wanted.most).set_continuation_token(wanted.token);
         let found = request.send().await.map_err(call_error)?;
         let incomplete = || CallError::unclear("ListObjectsV2 answered with an object without key, size or ETag");
         let object = |object: aws_sdk_s3::types::Object| {

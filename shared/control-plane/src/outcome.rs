@@ -64,11 +64,11 @@ pub enum DataProblem {
         /// Its storage class.
         class: String,
     },
-    /// A folder has too many objects.
+    /// Too many keys begin with the same characters.
     TooMany {
-        /// The folder's prefix.
-        folder: String,
-        /// The most objects that it may have.
+        /// These characters.
+        prefix: String,
+        /// The most objects that may have such keys.
         most: usize,
     },
     /// A key cannot become a path.

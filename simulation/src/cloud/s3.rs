@@ -86,7 +86,7 @@ impl Cloud {
         }
         let most = wanted.most.and_then(|most| usize::try_from(most).ok()).unwrap_or(PAGE_KEYS).min(PAGE_KEYS);
         let objects = self.objects();
-        let after = wanted.token.as_deref().unwrap_or_default();
+        let after = wanted.token.as_ref().or(wanted.after.as_ref()).map_or("", String::as_str);
         let mut page = ObjectsPage::default();
         let below = objects.range(wanted.prefix.clone()..).take_while(|(key, _)| key.starts_with(&wanted.prefix));
         let mut last = "";

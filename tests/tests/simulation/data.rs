@@ -64,6 +64,28 @@ async fn all_objects_below_a_prefix_are_pinned_once() {
     assert_ne!(hashes[0], hashes[1], "another content has another listing");
 }
 
+/// The characters of the keys divide it.
+#[tokio::test]
+async fn a_flat_folder_is_listed_in_parts() {
+    let number = |n: u32| format!("{:012}.jpg", n * n * 7919);
+    let last = char::MAX;
+    let cases: [Vec<String>; 4] = [
+        (0..40).map(number).collect(),
+        (0..40).map(number).chain(["0".to_owned(), "000".to_owned(), "é".to_owned(), "日本".to_owned()]).collect(),
+        ["a", "aa", "aaa", "aaaa", "aaaaa", "aaaaab"].map(str::to_owned).into(),
+        vec!["a".to_owned(), format!("a{last}"), format!("a{last}a"), format!("a{last}b"), "b".to_owned()],
+    ];
+    for names in cases {
+        let keys: Vec<String> = names.iter().map(|name| format!("data/set/{name}")).collect();
+        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+        let harness = dropped("{s: s3://sweeps/data/set/}", &keys).await;
+        pinned(&harness);
+        let mut expected = names;
+        expected.sort_unstable();
+        assert_eq!(listed(&harness, "s"), expected, "in the order of S3");
+    }
+}
+
 #[tokio::test]
 async fn data_that_cannot_be_read_is_answered_at_its_line() {
     let keys = ["data/a", "data/a/b", "data/set/x", "results/other/trials/0/model.pt", "data/up/../x"];

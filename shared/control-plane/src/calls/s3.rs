@@ -75,6 +75,8 @@ pub struct ListObjects {
     pub prefix: String,
     /// Whether the objects of folders below the prefix are left out, and the folders are listed instead.
     pub is_divided: bool,
+    /// The key after which the listing begins.
+    pub after: Option<String>,
     /// The most keys of the page; S3's own limit is 1 000.
     pub most: Option<i32>,
     /// The token of the page before.

@@ -59,8 +59,8 @@ pub fn described(problem: &DataProblem, source: &DataSource) -> (String, String)
             format!("has an object that must be restored before it can be read: {key:?} ({class})"),
             "restore or copy it to another storage class: `aws s3 cp --storage-class STANDARD`".to_owned(),
         ),
-        DataProblem::TooMany { folder, most } => (
-            format!("has more than {most} objects in the one folder {folder:?}"),
+        DataProblem::TooMany { prefix, most } => (
+            format!("has more than {most} objects whose keys begin with {prefix:?}"),
             "pack them into archives and write `unpack: true`, or divide them into folders".to_owned(),
         ),
         DataProblem::Key(KeyProblem { key, why }) => (

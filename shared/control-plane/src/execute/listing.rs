@@ -1,5 +1,7 @@
 //! Lists the objects of data sets, and stores the listings that pin them.
 
+mod parts;
+
 use std::collections::BTreeMap;
 
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
@@ -8,16 +10,13 @@ use spotsweep_protocol::claim::{DataObject, DataSet, KeyCheck, Listing, listing_
 use spotsweep_protocol::ids::SweepId;
 use spotsweep_sweep_file::DataSource;
 
+use self::parts::Part;
 use super::multipart::Writer;
 use crate::calls::{CallError, ListObjects, ListedObject, Place, S3};
 use crate::outcome::DataProblem;
 
-/// How many folders are listed at the same time. One page has 1 000 objects, whoever lists it.
-const AT_ONCE: usize = 8;
-/// How many levels of folders are divided at most until there are enough folders to list at the same time.
-const LEVELS: usize = 3;
-/// The most objects of one folder: its pages come one after the other, and the function has a minute.
-const MOST_IN_FOLDER: usize = 200_000;
+/// The most objects of one part: its pages come one after the other, and the function has a minute.
+const MOST_IN_PART: usize = 200_000;
 /// S3's classes of objects that must be restored before they can be read
 /// (<https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html>).
 const ARCHIVED: [&str; 2] = ["GLACIER", "DEEP_ARCHIVE"];
@@ -92,59 +91,19 @@ async fn list<C: S3>(
     if let Some(one) = single(s3, source).await? {
         let key = one.key.clone();
         let folder = key.rfind('/').map_or("", |slash| &key[..=slash]);
-        lines.add(Folder::of(folder, [one])?).await?;
+        lines.add(Listed::of(folder, [one])?).await?;
         return Ok((key, lines.finish().await?));
     }
     let is_prefix = source.key.is_empty() || source.key.ends_with('/');
     let prefix = if is_prefix { source.key.clone() } else { format!("{}/", source.key) };
-    let mut parts = vec![Part::Folder(prefix.clone())];
-    for _level in 0..LEVELS {
-        let is_folder = |part: &&Part| matches!(part, Part::Folder(_));
-        if parts.iter().filter(is_folder).count() >= AT_ONCE {
-            break;
-        }
-        let divided = parts.into_iter().map(|part| divide(s3, &source.bucket, part));
-        parts = stream::iter(divided).buffered(AT_ONCE).try_concat().await?;
-    }
+    let parts = parts::of(s3, &source.bucket, &prefix).await?;
     let listed = parts.into_iter().map(|part| whole(s3, &source.bucket, part, &prefix));
-    let mut listed = stream::iter(listed).buffered(AT_ONCE);
-    while let Some(folder) = listed.try_next().await? {
-        lines.add(folder).await?;
+    let mut listed = stream::iter(listed).buffered(parts::AT_ONCE);
+    while let Some(part) = listed.try_next().await? {
+        lines.add(part).await?;
     }
     drop(listed);
     Ok((prefix, lines.finish().await?))
-}
-
-/// A part of a listing.
-enum Part {
-    Object(ListedObject),
-    /// Everything below this prefix.
-    Folder(String),
-}
-
-impl Part {
-    /// Where the part is in the order of all keys.
-    fn name(&self) -> &str {
-        match self {
-            Self::Object(object) => &object.key,
-            Self::Folder(prefix) => prefix,
-        }
-    }
-}
-
-/// Divides a folder into its objects and folders, in the order of all keys. It stays as it is if there are more than a
-/// page of them: to list so many folders may need more requests than to list their objects.
-async fn divide(s3: &impl S3, bucket: &str, part: Part) -> Result<Vec<Part>, Unlisted> {
-    let Part::Folder(prefix) = part else { return Ok(vec![part]) };
-    let wanted = ListObjects { prefix: prefix.clone(), is_divided: true, ..ListObjects::of(bucket) };
-    let page = s3.list_objects(wanted).await?;
-    if page.next_token.is_some() {
-        return Ok(vec![Part::Folder(prefix)]);
-    }
-    let folders = page.folders.into_iter().map(Part::Folder);
-    let mut parts: Vec<Part> = page.objects.into_iter().map(Part::Object).chain(folders).collect();
-    parts.sort_by(|one, other| one.name().cmp(other.name()));
-    Ok(parts)
 }
 
 /// Returns the object that the source names, if it names one. Of all keys that begin with it, its own is the first.
@@ -158,19 +117,19 @@ async fn single(s3: &impl S3, source: &DataSource) -> Result<Option<ListedObject
 }
 
 /// Lists all objects of a part.
-async fn whole(s3: &impl S3, bucket: &str, part: Part, prefix: &str) -> Result<Folder, Unlisted> {
-    let folder = match part {
-        Part::Object(object) => return Folder::of(prefix, [object]),
-        Part::Folder(folder) => folder,
+async fn whole(s3: &impl S3, bucket: &str, part: Part, prefix: &str) -> Result<Listed, Unlisted> {
+    let keys = match part {
+        Part::Object(object) => return Listed::of(prefix, [object]),
+        Part::Keys(keys) => keys,
     };
-    let wanted = ListObjects { prefix: folder, ..ListObjects::of(bucket) };
-    let mut found = Folder::default();
+    let wanted = ListObjects { prefix: keys, ..ListObjects::of(bucket) };
+    let mut found = Listed::default();
     let mut next_token = None;
     loop {
         let page = s3.list_objects(ListObjects { token: next_token, ..wanted.clone() }).await?;
         found.extend(prefix, page.objects)?;
-        if found.0.len() > MOST_IN_FOLDER {
-            return Err(Unlisted::Problem(DataProblem::TooMany { folder: wanted.prefix, most: MOST_IN_FOLDER }));
+        if found.0.len() > MOST_IN_PART {
+            return Err(Unlisted::Problem(DataProblem::TooMany { prefix: wanted.prefix, most: MOST_IN_PART }));
         }
         next_token = page.next_token;
         if next_token.is_none() {
@@ -179,15 +138,15 @@ async fn whole(s3: &impl S3, bucket: &str, part: Part, prefix: &str) -> Result<F
     }
 }
 
-/// The objects of one folder.
+/// The objects of one part.
 #[derive(Default)]
-struct Folder(Vec<DataObject>);
+struct Listed(Vec<DataObject>);
 
-impl Folder {
+impl Listed {
     fn of(prefix: &str, objects: impl IntoIterator<Item = ListedObject>) -> Result<Self, Unlisted> {
-        let mut folder = Self::default();
-        folder.extend(prefix, objects)?;
-        Ok(folder)
+        let mut listed = Self::default();
+        listed.extend(prefix, objects)?;
+        Ok(listed)
     }
 
     fn extend(&mut self, prefix: &str, objects: impl IntoIterator<Item = ListedObject>) -> Result<(), Unlisted> {
@@ -221,7 +180,7 @@ impl<'a, C: S3> Lines<'a, C> {
         Self { writer, keys: KeyCheck::default(), digest: Sha256::new(), objects: 0, bytes: 0 }
     }
 
-    async fn add(&mut self, Folder(objects): Folder) -> Result<(), Unlisted> {
+    async fn add(&mut self, Listed(objects): Listed) -> Result<(), Unlisted> {
         for object in objects {
             if let Err(problem) = self.keys.add(&object.key) {
                 return Err(Unlisted::Problem(DataProblem::Key(problem)));
