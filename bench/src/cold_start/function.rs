@@ -32,7 +32,7 @@ impl Function {
             function("spot-interruption", "ec2-spot-interruption-warning", &["Query"]),
             function("ebs-state", "ebs-snapshot-succeeded", &["Query"]),
             function("trial-claim", "trial-claim", &["GetItem", "GetItem"]),
-            function("sweep-settled", "sweep-settling", &["GetItem", "Query"]),
+            function("sweep-settled", "sweep-settling", &["GetItem"]),
             function("reconcile", "reconcile", &["Query"; 8]),
         ];
         for function in &mut all {
