@@ -67,6 +67,8 @@ pub const BUCKET: &str = "sweeps";
 pub struct Cloud {
     world: Mutex<World>,
     objects: Mutex<BTreeMap<String, Vec<u8>>>,
+    /// The storage classes of objects that are not in S3 Standard, by key.
+    classes: Mutex<BTreeMap<String, &'static str>>,
     /// Names of Parameter Store's parameters, and whether the value of each is encrypted.
     parameters: Mutex<BTreeMap<String, bool>>,
     /// Names of Secrets Manager's secrets, and whether each is scheduled for deletion.
@@ -95,6 +97,7 @@ impl Cloud {
         Self {
             world: Mutex::new(world),
             objects: Mutex::default(),
+            classes: Mutex::default(),
             parameters: Mutex::default(),
             managed_secrets: Mutex::default(),
             announced: Mutex::default(),
@@ -189,6 +192,11 @@ impl Cloud {
     /// Stores an object.
     pub fn put(&self, key: &str, bytes: impl Into<Vec<u8>>) {
         self.objects().insert(key.to_owned(), bytes.into());
+    }
+
+    /// Moves an object to another storage class.
+    pub fn set_class(&self, key: &str, class: &'static str) {
+        self.classes.lock().unwrap_or_else(PoisonError::into_inner).insert(key.to_owned(), class);
     }
 
     /// An object's bytes.

@@ -15,6 +15,10 @@ use super::{BUCKET, Cloud};
 /// The most keys of a page. S3's own limit is 1 000.
 const PAGE_KEYS: usize = 3;
 
+/// A bucket that does not exist, and one in another region.
+const MISSING_BUCKET: &str = "no-such-bucket";
+const DISTANT_BUCKET: &str = "far-away";
+
 /// The bytes of an object.
 pub(super) struct Bytes(Vec<u8>);
 
@@ -81,11 +85,15 @@ impl Cloud {
 
     /// A page of the deployment's bucket. Every other bucket denies it.
     fn list(&self, wanted: &ListObjects) -> Result<ObjectsPage, CallError> {
-        if wanted.bucket != BUCKET {
-            return Err(CallError::answered(403, "AccessDenied".to_owned(), wanted.bucket.clone()));
+        let refused = |status, code: &str| Err(CallError::answered(status, code.to_owned(), wanted.bucket.clone()));
+        match wanted.bucket.as_str() {
+            BUCKET => {}
+            MISSING_BUCKET => return refused(404, "NoSuchBucket"),
+            DISTANT_BUCKET => return refused(301, "PermanentRedirect"),
+            _of_others => return refused(403, "AccessDenied"),
         }
         let most = wanted.most.and_then(|most| usize::try_from(most).ok()).unwrap_or(PAGE_KEYS).min(PAGE_KEYS);
-        let objects = self.objects();
+        let (objects, classes) = (self.objects(), self.classes.lock().unwrap_or_else(PoisonError::into_inner));
         let after = wanted.token.as_ref().or(wanted.after.as_ref()).map_or("", String::as_str);
         let mut page = ObjectsPage::default();
         let below = objects.range(wanted.prefix.clone()..).take_while(|(key, _)| key.starts_with(&wanted.prefix));
@@ -106,7 +114,8 @@ impl Cloud {
                 Some(folder) => page.folders.push(folder.to_owned()),
                 None => {
                     let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-                    page.objects.push(ListedObject { key: key.clone(), size, etag: etag(bytes), class: None });
+                    let class = classes.get(key).map(ToString::to_string);
+                    page.objects.push(ListedObject { key: key.clone(), size, etag: etag(bytes), class });
                 }
             }
         }

@@ -94,11 +94,20 @@ async fn data_that_cannot_be_read_is_answered_at_its_line() {
         ("{s: s3://sweeps/data/}", "cannot become a file"),
         ("{s: s3://sweeps/data/up/}", "cannot become a file"),
         ("{s: s3://other-bucket/x/}", "may not list"),
+        ("{s: s3://no-such-bucket/x/}", "does not exist"),
+        ("{s: s3://far-away/x/}", "is in another region"),
+        ("{s: s3://sweeps/data/cold/}", "must be restored"),
         ("{s: s3://sweeps/results/other/}", "is not below data/"),
         ("{s: s3://sweeps/}", "is not below data/"),
     ];
     for (data, expected) in cases {
-        let harness = dropped(data, &keys).await;
+        let harness = Harness::new(1);
+        keys.iter().for_each(|key| harness.cloud.put(key, key.as_bytes()));
+        if data.contains("cold") {
+            harness.cloud.put("data/cold/x", b"x");
+            harness.cloud.set_class("data/cold/x", "DEEP_ARCHIVE");
+        }
+        harness.deliver(&harness.put("s.yaml", &file(data))).await.unwrap();
         assert_eq!(harness.store.state().0[0].stage, Stage::Rejected, "{data}");
         let answer = harness.cloud.get("sweeps/s.yaml.rejected.json").unwrap();
         let answer: Value = serde_json::from_slice(&answer).unwrap();

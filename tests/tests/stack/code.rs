@@ -53,6 +53,7 @@ async fn a_sweep_runs_the_folder_as_it_was_sent() {
     let file = folder.join("sweep.yaml");
     let file = file.to_str().unwrap();
     dropped_without_its_folder(&stack).await;
+    much_is_asked_about(&stack, &folder, file).await;
     run(&stack, &["submit", file, "--env", "AWS_REGION=x"]).await.said(2, "`AWS_REGION` cannot be set");
     run(&stack, &["submit", file, "--env", "NOT_SET_HERE"]).await.said(2, "has no such variable");
 
@@ -77,6 +78,15 @@ async fn a_sweep_runs_the_folder_as_it_was_sent() {
 
     again(&stack, &folder, file, &sweep).await;
     stack.stop().await;
+}
+
+/// More than 100 MiB are sent only if that was agreed to.
+async fn much_is_asked_about(stack: &Stack, folder: &Path, file: &str) {
+    let parts = ["w0.bin", "w1.bin", "w2.bin"].map(|name| folder.join(name));
+    parts.iter().for_each(|part| fs::File::create(part).unwrap().set_len(40 << 20).unwrap());
+    let asked = run(stack, &["submit", file]).await.said(2, "give --yes");
+    assert!(asked.notes.contains("40.0 MiB  w2.bin"), "the largest files are named: {}", asked.notes);
+    parts.iter().for_each(|part| fs::remove_file(part).unwrap());
 }
 
 async fn dropped_without_its_folder(stack: &Stack) {
