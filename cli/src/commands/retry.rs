@@ -11,8 +11,9 @@ use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use jiff::Timestamp;
+use serde::Deserialize as _;
 use serde_json::Value;
-use spotsweep_protocol::claim::Preparation;
+use spotsweep_protocol::claim::{DataSet, Preparation};
 use spotsweep_records::sweep::upload::{Given, Upload};
 use spotsweep_records::trial::{Standing, Trial};
 use spotsweep_sweep_file::{Code, MAX_FILE_BYTES, SweepFile};
@@ -24,7 +25,7 @@ use crate::sweeps::Found;
 use crate::target::Table;
 use crate::{out, sweep_file, sweeps};
 use spotsweep_protocol::failure::{FAILED, Failure};
-use spotsweep_protocol::words::counted;
+use spotsweep_protocol::words::{counted, size};
 
 /// `spotsweep retry`
 #[derive(Debug, clap::Args)]
@@ -79,10 +80,14 @@ pub(crate) struct Retry {
 
 /// Runs the command. It fails if there is nothing to retry, or if the original file does not exist any more.
 pub(super) async fn run(args: Retry) -> Result<ExitCode, Failure> {
-    let Some(dropped) = unless_stopped(retry(&args)).await? else { return Ok(ExitCode::SUCCESS) };
+    let Some((dropped, data)) = unless_stopped(retry(&args)).await? else { return Ok(ExitCode::SUCCESS) };
     match dropped.answer_unless_stopped().await? {
-        Answer::Planned(plan) if args.json => out::results(|to| writeln!(to, "{plan}"))?,
         Answer::Planned(plan) => {
+            warn_of_changes(&data, &plan);
+            if args.json {
+                out::results(|to| writeln!(to, "{plan}"))?;
+                return Ok(ExitCode::SUCCESS);
+            }
             let sweep = plan.get("sweep").and_then(Value::as_str).unwrap_or_default();
             out::results(|to| writeln!(to, "{sweep}"))?;
             out::note(format_args!("follow with: spotsweep watch {sweep}"));
@@ -95,8 +100,23 @@ pub(super) async fn run(args: Retry) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Drops the new file. Returns none if it is only to be printed.
-async fn retry(args: &Retry) -> Result<Option<Dropped>, Failure> {
+/// Names the data sets that have other objects than those on which the sweep has trained.
+fn warn_of_changes(before: &[DataSet], plan: &Value) {
+    let now: Vec<DataSet> = plan.get("data").and_then(|data| Vec::deserialize(data).ok()).unwrap_or_default();
+    for set in before {
+        let Some(now) = now.iter().find(|now| now.name == set.name && now.listing != set.listing) else { continue };
+        let of = |set: &DataSet| format!("{} in {}", size(set.listing.bytes), counted(set.listing.objects, "object"));
+        out::note(format_args!(
+            "warning: the data set {} has changed since the sweep was accepted: {} then, {} now",
+            set.name,
+            of(set),
+            of(now)
+        ));
+    }
+}
+
+/// Drops the new file. Returns it with the sweep's data sets, or none if it is only to be printed.
+async fn retry(args: &Retry) -> Result<Option<(Dropped, Vec<DataSet>)>, Failure> {
     let found = sweeps::find(args.table.clone(), &args.sweep).await?;
     let trials = found.trials().await?;
     let indices = wanted(&found, &trials, args)?;
@@ -110,7 +130,7 @@ async fn retry(args: &Retry) -> Result<Option<Dropped>, Failure> {
     let dropped = Dropped::put_body(found.s3(), upload, text.into_bytes().into(), Given::default()).await?;
     let count = counted(indices.len(), "trial");
     out::note(format_args!("{count} of {} as s3://{}/{key}, waiting for the plan …", found.sweep.id, found.bucket()));
-    Ok(Some(dropped))
+    Ok(Some((dropped, found.plan()?.data().to_vec())))
 }
 
 fn wanted(found: &Found, trials: &[Trial], args: &Retry) -> Result<BTreeSet<u32>, Failure> {

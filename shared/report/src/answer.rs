@@ -35,6 +35,9 @@ pub fn plan_json(sweep: &SweepId, upload: &Upload, plan: &Plan) -> Value {
     if let Some(sha256) = plan.packed_code() {
         answer["code"] = json!({ "sha256": sha256 });
     }
+    if !plan.data().is_empty() {
+        answer["data"] = json!(plan.data());
+    }
     answer
 }
 

@@ -160,5 +160,11 @@ async fn a_folder_a_key_and_a_data_set_become_a_trained_model() {
     let explained = run(&stack, &["explain", &sweep, "0", "--verbose"]).await.said(0, "").out;
     assert!(explained.contains("attempt 1 has fetched its data: "), "{explained}");
     found_nowhere(&stack, &sweep, &logs.concat()).await;
+
+    let more = s3(&stack.config()).put_object().bucket(&stack.bucket).key("data/digits/more.bin");
+    more.body(vec![7; 10].into()).send().await.unwrap();
+    let retried = run(&stack, &["retry", &sweep, "0"]).await.said(0, "the data set digits has changed");
+    assert!(!retried.notes.contains("data set words"), "{}", retried.notes);
+    run(&stack, &["cancel", retried.out.trim()]).await.said(0, "");
     stack.stop().await;
 }
