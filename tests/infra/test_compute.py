@@ -70,7 +70,9 @@ class Instances(unittest.TestCase):
         ])
 
     def test_the_runner_reads_every_variable_that_the_job_definition_sets(self):
-        source = (ROOT / "runner/src/config.rs").read_text()
+        # The control plane looks for this variable too, so its name is shared.
+        data_cache = re.search(r'DATA_CACHE: &str = ("[^"]+")', (ROOT / "shared/protocol/src/claim/data_set.rs").read_text())[1]
+        source = (ROOT / "runner/src/config.rs").read_text().replace("get(DATA_CACHE)", f"get({data_cache})")
         environment = of_type(COMPUTE, "AWS::Batch::JobDefinition")["Train"]["ContainerProperties"]["Environment"]
         variables = [value["Name"] for value in below(environment) if isinstance(value, dict) and "Name" in value]
         self.assertEqual(len(variables), 5)
