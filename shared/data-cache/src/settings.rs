@@ -19,9 +19,9 @@ pub struct Settings {
 
 impl Default for Settings {
     /// Up to 512 requests: S3 takes 100 to 200 ms for a small object, and 5 500 requests a second for each partition of
-    /// a bucket's keys (<https://docs.aws.amazon.com/AmazonS3/latest/userguide/optimizing-performance.html>). Each has a
-    /// connection and a file, so they are fewer where the process may have few files open. Bytes are two ranges for each
-    /// core, and 32 to 64.
+    /// a bucket's keys (<https://docs.aws.amazon.com/AmazonS3/latest/userguide/optimizing-performance.html>). A request has
+    /// a connection and a file, so there are fewer requests where the process may have few files open. Large objects are
+    /// fetched in 32 to 64 ranges at once: two for each core.
     fn default() -> Self {
         let files = getrlimit(Resource::Nofile).current.and_then(|most| usize::try_from(most).ok());
         let cores = std::thread::available_parallelism().map_or(1, usize::from);

@@ -75,7 +75,8 @@ pub struct ListObjects {
     pub prefix: String,
     /// Whether the objects of folders below the prefix are left out, and the folders are listed instead.
     pub is_divided: bool,
-    /// The key after which the listing begins.
+    /// The text after which the listing begins; no object needs to have this key
+    /// (<https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html>).
     pub after: Option<String>,
     /// The most keys of the page; S3's own limit is 1 000.
     pub most: Option<i32>,

@@ -97,7 +97,7 @@ async fn by_next_character(s3: &impl S3, bucket: &str, prefix: &str) -> Result<V
             continue;
         };
         let keys = format!("{prefix}{character}");
-        // Only a key with this last character of Unicode is behind it and has the same beginning.
+        // Keys behind it begin with other characters, except those that have this last character of Unicode.
         after = Some(format!("{keys}{}", char::MAX));
         if parts.last().is_some_and(|last| last.name() == keys) {
             break;
