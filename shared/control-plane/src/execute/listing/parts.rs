@@ -68,7 +68,8 @@ async fn by_characters(s3: &impl S3, bucket: &str, mut prefix: String) -> Result
     for _character in 0..MOST_IN_COMMON {
         let mut divided = by_next_character(s3, bucket, &prefix).await?;
         match divided.pop() {
-            Some(Part::Keys(all)) if !divided.iter().any(is_keys) => {
+            // The whole prefix again could not be divided.
+            Some(Part::Keys(all)) if all != prefix && !divided.iter().any(is_keys) => {
                 parts.append(&mut divided);
                 prefix = all;
             }
