@@ -87,6 +87,18 @@ async fn a_flat_folder_is_listed_in_parts() {
 }
 
 #[tokio::test]
+async fn a_folder_with_names_of_many_first_characters_takes_few_requests() {
+    let names: Vec<String> = ('\u{4e00}'..'\u{4f00}').map(String::from).collect();
+    let keys: Vec<String> = names.iter().map(|name| format!("data/set/{name}")).collect();
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let harness = dropped("{s: s3://sweeps/data/set/}", &keys).await;
+    assert_eq!(listed(&harness, "s"), names);
+    let calls = harness.calls.take();
+    let requests = calls.iter().filter(|call| call.action == "ListObjectsV2").count();
+    assert!(requests < 500, "{requests} requests");
+}
+
+#[tokio::test]
 async fn data_that_cannot_be_read_is_answered_at_its_line() {
     let keys = ["data/a", "data/a/b", "data/set/x", "results/other/trials/0/model.pt", "data/up/../x"];
     let cases = [
