@@ -95,7 +95,7 @@ async fn a_folder_with_names_of_many_first_characters_takes_few_requests() {
     assert_eq!(listed(&harness, "s"), names);
     let calls = harness.calls.take();
     let requests = calls.iter().filter(|call| call.action == "ListObjectsV2").count();
-    assert!(requests < 500, "{requests} requests");
+    assert!(requests < 250, "{requests} requests");
 }
 
 #[tokio::test]

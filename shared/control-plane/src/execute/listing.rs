@@ -120,7 +120,7 @@ async fn single(s3: &impl S3, source: &DataSource) -> Result<Option<ListedObject
 async fn whole(s3: &impl S3, bucket: &str, part: Part, prefix: &str) -> Result<Listed, Unlisted> {
     let keys = match part {
         Part::Object(object) => return Listed::of(prefix, [object]),
-        Part::Keys(keys) => keys,
+        Part::Keys(keys) | Part::Undivided(keys) => keys,
     };
     let wanted = ListObjects { prefix: keys, ..ListObjects::of(bucket) };
     let mut found = Listed::default();

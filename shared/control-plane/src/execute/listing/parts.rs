@@ -18,6 +18,8 @@ pub(super) enum Part {
     Object(ListedObject),
     /// Every object whose key begins with this.
     Keys(String),
+    /// The same, where nothing divides it.
+    Undivided(String),
 }
 
 impl Part {
@@ -25,7 +27,7 @@ impl Part {
     fn name(&self) -> &str {
         match self {
             Self::Object(object) => &object.key,
-            Self::Keys(prefix) => prefix,
+            Self::Keys(prefix) | Self::Undivided(prefix) => prefix,
         }
     }
 }
@@ -38,7 +40,7 @@ fn is_keys(part: &Part) -> bool {
 pub(super) async fn of(s3: &impl S3, bucket: &str, prefix: &str) -> Result<Vec<Part>, CallError> {
     let mut parts = vec![Part::Keys(prefix.to_owned())];
     for _level in 0..LEVELS {
-        if parts.iter().filter(|part| is_keys(part)).count() >= AT_ONCE {
+        if parts.iter().filter(|part| !matches!(part, Part::Object(_))).count() >= AT_ONCE {
             break;
         }
         let divided = parts.into_iter().map(|part| divide(s3, bucket, part));
@@ -68,8 +70,7 @@ async fn by_characters(s3: &impl S3, bucket: &str, mut prefix: String) -> Result
     for _character in 0..MOST_IN_COMMON {
         let mut divided = by_next_character(s3, bucket, &prefix).await?;
         match divided.pop() {
-            // The whole prefix again could not be divided.
-            Some(Part::Keys(all)) if all != prefix && !divided.iter().any(is_keys) => {
+            Some(Part::Keys(all)) if !divided.iter().any(is_keys) => {
                 parts.append(&mut divided);
                 prefix = all;
             }
@@ -80,12 +81,12 @@ async fn by_characters(s3: &impl S3, bucket: &str, mut prefix: String) -> Result
             }
         }
     }
-    parts.push(Part::Keys(prefix));
+    parts.push(Part::Undivided(prefix));
     Ok(parts)
 }
 
-/// Returns the object with this key, and a part for each character that follows in other keys. It stays one part if
-/// there are too many characters.
+/// Returns the object with this key, and a part for each character that follows in other keys. It stays
+/// undivided if there are too many characters.
 async fn by_next_character(s3: &impl S3, bucket: &str, prefix: &str) -> Result<Vec<Part>, CallError> {
     let (mut parts, mut after) = (Vec::<Part>::new(), None);
     while parts.len() < MOST_CHARACTERS {
@@ -105,5 +106,5 @@ async fn by_next_character(s3: &impl S3, bucket: &str, prefix: &str) -> Result<V
         }
         parts.push(Part::Keys(keys));
     }
-    Ok(vec![Part::Keys(prefix.to_owned())])
+    Ok(vec![Part::Undivided(prefix.to_owned())])
 }
