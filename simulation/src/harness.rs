@@ -278,15 +278,18 @@ fn set_up(world: &mut World, account: &Account) -> Result<(), Box<dyn std::error
     let refused = |error| format!("{error:?}");
     let environment = json!({ "computeEnvironmentName": "spot", "type": "MANAGED", "computeResources": {
         "type": "SPOT", "instanceRole": "ecsInstanceRole", "minvCpus": 0, "maxvCpus": account.max_vcpus, "instanceTypes": [account.instance_type],
-        "subnets": account.zones.iter().map(|zone| format!("subnet-{zone}")).collect::<Vec<_>>() } });
+        "subnets": account.zones.iter().map(|zone| format!("subnet-{zone}")).collect::<Vec<_>>(),
+        "tags": { "spotsweep:root-gib": "100" } } });
     world.create_compute_environment(serde_json::from_value(environment)?).map_err(refused)?;
     let order = json!([{ "order": 1, "computeEnvironment": "spot" }]);
     let queue = json!({ "jobQueueName": QUEUE, "priority": 1, "computeEnvironmentOrder": order });
     world.create_job_queue(serde_json::from_value(queue)?).map_err(refused)?;
     let needs = json!([{ "type": "VCPU", "value": "1" }, { "type": "MEMORY", "value": "1024" }]);
     let cache = json!([{ "name": DATA_CACHE, "value": "/opt/spotsweep-data" }]);
-    let container =
-        json!({ "image": "train:1", "command": ["train"], "environment": cache, "resourceRequirements": needs });
+    let volumes = json!([{ "name": "data", "host": { "sourcePath": "/var/lib/spotsweep-data" } }]);
+    let container = json!({
+        "image": "train:1", "command": ["train"], "environment": cache, "resourceRequirements": needs, "volumes": volumes,
+    });
     let definition = json!({ "jobDefinitionName": "train", "type": "container", "containerProperties": container });
     world.register_job_definition(serde_json::from_value(definition)?).map_err(refused)?;
     Ok(())

@@ -93,6 +93,17 @@ class Instances(unittest.TestCase):
         # The script of the launch template mounts the instance's own disks there.
         self.assertIn(f'data="${{ROOT:-}}{hosts["data"]}"', (ROOT / "infra/compute.yaml").read_text())
 
+    def test_sweep_upload_knows_the_disks_of_instances_whose_script_it_knows(self):
+        target = (ROOT / "shared/control-plane/src/decide/target.rs").read_text()
+        self.assertIn('DATA_FOLDER: &str = "/var/lib/spotsweep-data"', target)
+        disks = (ROOT / "shared/control-plane/src/execute/disks.rs").read_text()
+        tag = re.search(r'ROOT_GIB: &str = "([^"]+)"', disks)[1]
+        environments = of_type(COMPUTE, "AWS::Batch::ComputeEnvironment")
+        self.assertEqual(len(environments), 2)
+        for name, environment in environments.items():
+            unless_own_ami = {"Fn::If": ["OwnAmi", {"Ref": "AWS::NoValue"}, {"Fn::Sub": "${RootGib}"}]}
+            self.assertEqual(environment["ComputeResources"]["Tags"][tag], unless_own_ami, name)
+
     def test_a_trial_does_not_wait_for_its_log(self):
         options = of_type(COMPUTE, "AWS::Batch::JobDefinition")["Train"]["ContainerProperties"]["LogConfiguration"]["Options"]
         self.assertEqual((options["mode"], options["max-buffer-size"]), ("non-blocking", "25m"))

@@ -72,6 +72,28 @@ fn gpus(letters: &str, family: &str, vcpus: u32) -> u32 {
     }
 }
 
+/// Returns the GB of the NVMe disks that an instance of this type has of its own. They are known for the types that the
+/// deployment uses unless it names others, and for their families. Source: "Amazon EC2 instance types", accelerated
+/// computing, instance store specifications.
+pub(crate) fn nvme_gb(name: &str) -> Option<u64> {
+    let (family, size) = name.split_once('.')?;
+    Some(match (family, size) {
+        ("g4dn", "xlarge") => 125,
+        ("g4dn", "2xlarge" | "4xlarge") => 225,
+        ("g4dn", "8xlarge" | "12xlarge" | "16xlarge") | ("g5" | "g6", "8xlarge") => 900,
+        ("g5" | "g6", "xlarge") => 250,
+        ("g5" | "g6", "2xlarge") => 450,
+        ("g5" | "g6", "4xlarge") => 600,
+        ("g5", "16xlarge") => 1_900,
+        ("g6", "16xlarge") => 1_880,
+        ("g5", "12xlarge" | "24xlarge") => 3_800,
+        ("g6", "12xlarge" | "24xlarge") => 3_760,
+        ("g5", "48xlarge") => 7_600,
+        ("g6", "48xlarge") => 7_520,
+        _without_disks => return None,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -50,10 +50,52 @@ impl Resource for Subnet {
     }
 }
 
+/// Returns the known instance types that match one of the patterns.
+fn types(patterns: &[String]) -> Result<Vec<String>, ApiError> {
+    let mut types: Vec<String> = Vec::new();
+    for pattern in patterns {
+        match pattern.strip_suffix(".*") {
+            Some(family) => types.extend(SIZES.map(|size| format!("{family}.{size}"))),
+            None => types.push(pattern.clone()),
+        }
+    }
+    if types.is_empty() || types.iter().any(|name| name.contains(['*', '?'])) {
+        let message = "Give the filter instance-type with names, or with a family and .*: others are not emulated.";
+        return Err(ApiError::ec2("InvalidParameterValue", message));
+    }
+    types.retain(|name| catalog::instance_type(name).is_some());
+    Ok(types)
+}
+
+/// Returns the types that a name among a compute environment's `instanceTypes` stands for: a type, a family, or `optimal`
+/// (<https://docs.aws.amazon.com/batch/latest/APIReference/API_ComputeResource.html>).
+pub(super) fn members(name: &str) -> Vec<String> {
+    let families: &[&str] = match name {
+        "optimal" => &["c4", "m4", "r4"],
+        family if !family.contains('.') => &[family],
+        _type => &[],
+    };
+    let patterns: Vec<String> = families.iter().map(|family| format!("{family}.*")).collect();
+    types(&patterns).ok().filter(|types| !types.is_empty()).unwrap_or_else(|| vec![name.to_owned()])
+}
+
 impl World {
     /// Whether an instance type is offered in a zone.
     pub(super) fn is_offered(&self, instance_type: &str, zone: &str) -> bool {
         self.trouble.types_not_offered.get(instance_type).is_none_or(|zones| !zones.contains(zone))
+    }
+
+    /// Returns the region's instance types, with the GB of the NVMe disks that each has of its own. The patterns are
+    /// names, or a family with `.*`.
+    ///
+    /// # Errors
+    /// `InvalidParameterValue` for any other pattern, because the answer would be every existing type.
+    pub fn describe_instance_types(&self, patterns: &[String]) -> Result<Vec<(String, Option<u64>)>, ApiError> {
+        let mut types = types(patterns)?;
+        types.sort_unstable();
+        types.dedup();
+        types.retain(|name| self.settings.zones.iter().any(|zone| self.is_offered(name, zone)));
+        Ok(types.into_iter().map(|name| (catalog::nvme_gb(&name), name)).map(|(gb, name)| (name, gb)).collect())
     }
 
     /// Returns instance types with the zones that offer them. The patterns are names, or a family with `.*`.
@@ -61,18 +103,7 @@ impl World {
     /// # Errors
     /// `InvalidParameterValue` for any other pattern, because the answer would be every existing type.
     pub fn describe_offerings(&self, patterns: &[String]) -> Result<Vec<(String, String)>, ApiError> {
-        let mut types: Vec<String> = Vec::new();
-        for pattern in patterns {
-            match pattern.strip_suffix(".*") {
-                Some(family) => types.extend(SIZES.map(|size| format!("{family}.{size}"))),
-                None => types.push(pattern.clone()),
-            }
-        }
-        if types.is_empty() || types.iter().any(|name| name.contains(['*', '?'])) {
-            let message = "Give the filter instance-type with names, or with a family and .*: others are not emulated.";
-            return Err(ApiError::ec2("InvalidParameterValue", message));
-        }
-        types.retain(|name| catalog::instance_type(name).is_some());
+        let types = types(patterns)?;
         let zones = || self.settings.zones.iter();
         let pairs = types.iter().flat_map(|name| zones().map(move |zone| (name.clone(), zone.clone())));
         Ok(pairs.filter(|(name, zone)| self.is_offered(name, zone)).collect())

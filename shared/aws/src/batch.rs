@@ -12,8 +12,8 @@ use aws_sdk_batch::types::{
     KeyValuesPair, ResourceRequirement, ResourceType, RetryAction, RetryStrategy,
 };
 use spotsweep_control_plane::calls::{
-    Batch, CallError, DescribeJobDefinitions, JobDefinition, JobQueue, ListJobs, ListedJob, NotStopped, Page,
-    RegisterJobDefinition, StopJobs, SubmitJob,
+    Batch, CallError, ComputeEnvironment, DescribeJobDefinitions, JobDefinition, JobQueue, ListJobs, ListedJob,
+    NotStopped, Page, RegisterJobDefinition, StopJobs, SubmitJob,
 };
 use spotsweep_control_plane::event::batch_job_state::JobDetail;
 use spotsweep_records::trial::{RetryOn, RetryRule};
@@ -124,9 +124,13 @@ impl Batch for BatchSdk {
 
     async fn describe_job_queues(&self, queue: String) -> Result<Vec<JobQueue>, CallError> {
         let found = self.0.describe_job_queues().job_queues(queue).send().await.map_err(call_error)?;
-        let state = |state: &JqState| state.as_str().to_owned();
-        let queues = found.job_queues.unwrap_or_default().into_iter();
-        Ok(queues.map(|queue| JobQueue { state: queue.state.as_ref().map(state).unwrap_or_default() }).collect())
+        Ok(found.job_queues.unwrap_or_default().into_iter().map(job_queue).collect())
+    }
+
+    async fn describe_compute_environments(&self, named: Vec<String>) -> Result<Vec<ComputeEnvironment>, CallError> {
+        let request = self.0.describe_compute_environments().set_compute_environments(Some(named));
+        let found = request.send().await.map_err(call_error)?;
+        Ok(found.compute_environments.unwrap_or_default().into_iter().map(compute_environment).collect())
     }
 
     async fn terminate_jobs(&self, wanted: StopJobs) -> Result<Vec<NotStopped>, CallError> {
@@ -141,6 +145,22 @@ impl Batch for BatchSdk {
         let answer = request.send().await.map_err(call_error)?;
         let errors = answer.errors.unwrap_or_default().into_iter();
         Ok(errors.map(|error| not_stopped(error.job, error.code, error.message)).collect())
+    }
+}
+
+fn job_queue(found: types::JobQueueDetail) -> JobQueue {
+    let order = found.compute_environment_order.unwrap_or_default().into_iter();
+    JobQueue {
+        state: found.state.as_ref().map(JqState::as_str).unwrap_or_default().to_owned(),
+        environments: order.filter_map(|one| one.compute_environment).collect(),
+    }
+}
+
+fn compute_environment(found: types::ComputeEnvironmentDetail) -> ComputeEnvironment {
+    let resources = found.compute_resources.map(|found| (found.instance_types, found.tags)).unwrap_or_default();
+    ComputeEnvironment {
+        instance_types: resources.0.unwrap_or_default(),
+        instance_tags: resources.1.unwrap_or_default().into_iter().collect(),
     }
 }
 

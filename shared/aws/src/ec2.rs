@@ -9,8 +9,9 @@ use aws_sdk_ec2::config::Builder;
 use aws_sdk_ec2::primitives::DateTime;
 use aws_sdk_ec2::types::{self, InstanceType, ResourceType, TagSpecification, VolumeType};
 use spotsweep_control_plane::calls::{
-    AttachVolume, Attachment, CallError, CreateSnapshot, CreateVolume, DescribeSnapshots, DescribeSpotPrices,
-    DescribeVolumes, Ec2, Filter, Instance, InstanceStatus, Page, Snapshot, SpotPriceRow, Tag, Volume,
+    AttachVolume, Attachment, CallError, CreateSnapshot, CreateVolume, DescribeInstanceTypes, DescribeSnapshots,
+    DescribeSpotPrices, DescribeVolumes, Ec2, Filter, Instance, InstanceStatus, InstanceTypeInfo, Page, Snapshot,
+    SpotPriceRow, Tag, Volume,
 };
 use spotsweep_records::workspace::EC2_TRIES;
 
@@ -117,6 +118,16 @@ impl Ec2 for Ec2Sdk {
             request.product_descriptions(wanted.product).start_time(DateTime::from_secs(wanted.since.as_second()));
         let found = request.set_next_token(wanted.next_token).send().await.map_err(call_error)?;
         let items = found.spot_price_history.unwrap_or_default().into_iter().filter_map(answer::spot_price).collect();
+        Ok(Page { items, next_token: next(found.next_token) })
+    }
+
+    async fn describe_instance_types(
+        &self,
+        wanted: DescribeInstanceTypes,
+    ) -> Result<Page<InstanceTypeInfo>, CallError> {
+        let request = self.0.describe_instance_types().set_filters(filters(wanted.filters));
+        let found = request.set_next_token(wanted.next_token).send().await.map_err(call_error)?;
+        let items = found.instance_types.unwrap_or_default().iter().filter_map(answer::instance_type).collect();
         Ok(Page { items, next_token: next(found.next_token) })
     }
 

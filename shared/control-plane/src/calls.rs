@@ -17,13 +17,14 @@ mod sts;
 mod wait;
 
 pub use batch::{
-    Batch, DescribeJobDefinitions, JobDefinition, JobQueue, ListJobs, ListedJob, NotStopped, RegisterJobDefinition,
-    StopJobs, SubmitJob,
+    Batch, ComputeEnvironment, DescribeJobDefinitions, JobDefinition, JobQueue, ListJobs, ListedJob, NotStopped,
+    RegisterJobDefinition, StopJobs, SubmitJob,
 };
 pub use draw::Draw;
 pub use ec2::{
-    AttachVolume, Attachment, CreateSnapshot, CreateVolume, DescribeSnapshots, DescribeSpotPrices, DescribeVolumes,
-    Ec2, Filter, Instance, InstanceStatus, Snapshot, SpotPriceRow, Tag, Volume,
+    AttachVolume, Attachment, CreateSnapshot, CreateVolume, DescribeInstanceTypes, DescribeSnapshots,
+    DescribeSpotPrices, DescribeVolumes, Ec2, FILTER_VALUES, Filter, Instance, InstanceStatus, InstanceTypeInfo,
+    Snapshot, SpotPriceRow, Tag, Volume,
 };
 pub use ecs::{ContainerInstance, Ecs, InCluster, TaskContainer};
 pub use error::CallError;

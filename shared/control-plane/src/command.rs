@@ -35,7 +35,8 @@ pub enum Command {
         upload: Upload,
     },
     /// Batch DescribeJobDefinitions and DescribeJobQueues, and EC2's DescribeSnapshots or DescribeVolumes if the plan
-    /// names a snapshot or a volume. They show what the sweep names in AWS.
+    /// names a snapshot or a volume. They show what the sweep names in AWS. For a sweep with data sets also Batch's
+    /// DescribeComputeEnvironments and EC2's DescribeInstanceTypes.
     CheckTarget {
         /// The sweep.
         sweep: SweepId,

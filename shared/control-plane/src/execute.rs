@@ -5,6 +5,7 @@
 
 mod access;
 mod batch;
+mod disks;
 mod drain;
 mod ebs;
 mod ecs;

@@ -44,6 +44,7 @@ use crate::stored::is_default;
 use crate::sweep::instances::Instances;
 use crate::sweep::pages::{Pages, is_usual, page_trials};
 use crate::sweep::spent::Spent;
+use crate::sweep::target::DataDisk;
 use crate::sweep::upload::Upload;
 use crate::trial::JobStatus;
 use crate::workspace::WorkspacePlan;
@@ -257,6 +258,8 @@ pub struct Prepared {
     pub file: Arc<SweepFile>,
     /// What the sweep will run.
     pub plan: Plan,
+    /// The disks for its data sets by instance type, after the check of its target; empty where one of them is unknown.
+    pub disks: Vec<DataDisk>,
 }
 
 /// One submitted job: an array of up to [`PART_TRIALS`] trials, or a plain job for one.

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use spotsweep_control_plane::calls::{
-    Batch, CallError, DescribeJobDefinitions, JobDefinition, JobQueue, ListJobs, ListedJob, NotStopped, Page,
-    RegisterJobDefinition, StopJobs, SubmitJob, Wait,
+    Batch, CallError, ComputeEnvironment, DescribeJobDefinitions, JobDefinition, JobQueue, ListJobs, ListedJob,
+    NotStopped, Page, RegisterJobDefinition, StopJobs, SubmitJob, Wait,
 };
 use spotsweep_control_plane::event::batch_job_state::JobDetail;
 use spotsweep_records::trial::{RetryOn, RetryRule};
@@ -81,7 +81,26 @@ impl<W: Wait> Batch for Client<'_, W> {
         let request = request(json!({ "jobQueues": [queue] }))?;
         let found = self.call(Service::Batch, "DescribeJobQueues", |world| world.describe_job_queues(&request)).await?;
         let queues = found["jobQueues"].as_array().into_iter().flatten();
-        Ok(queues.map(|queue| JobQueue { state: text(queue, "state") }).collect())
+        let environments = |queue: &Value| {
+            let order = queue["computeEnvironmentOrder"].as_array().into_iter().flatten();
+            order.map(|one| text(one, "computeEnvironment")).collect()
+        };
+        Ok(queues.map(|queue| JobQueue { state: text(queue, "state"), environments: environments(queue) }).collect())
+    }
+
+    async fn describe_compute_environments(&self, named: Vec<String>) -> Result<Vec<ComputeEnvironment>, CallError> {
+        let request = request(json!({ "computeEnvironments": named }))?;
+        let action = "DescribeComputeEnvironments";
+        let found = self.call(Service::Batch, action, |world| world.describe_compute_environments(&request)).await?;
+        let found = found["computeEnvironments"].as_array().into_iter().flatten().map(|one| &one["computeResources"]);
+        let environment = |resources: &Value| {
+            let tags: Option<BTreeMap<String, String>> = answer(&resources["tags"])?;
+            Ok(ComputeEnvironment {
+                instance_types: answer(&resources["instanceTypes"])?,
+                instance_tags: tags.unwrap_or_default().into_iter().collect(),
+            })
+        };
+        found.map(environment).collect()
     }
 
     async fn terminate_jobs(&self, wanted: StopJobs) -> Result<Vec<NotStopped>, CallError> {
@@ -115,6 +134,12 @@ fn job_definition(found: &Value) -> Result<JobDefinition<Value>, CallError> {
         timeout_seconds: answer(&found["timeout"]["attemptDurationSeconds"])?,
         command: answer(&container["command"]).unwrap_or_default(),
         image: answer(&container["image"])?,
+        folders: container["volumes"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|one| text(&one["host"], "sourcePath"))
+            .collect(),
         variables: container["environment"].as_array().into_iter().flatten().map(|one| text(one, "name")).collect(),
         resources: needs.map(|need| (text(need, "type"), text(need, "value"))).collect(),
         properties: found.clone(),

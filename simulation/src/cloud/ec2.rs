@@ -1,8 +1,9 @@
 //! EC2's calls on the World: translates requests and answers.
 
 use spotsweep_control_plane::calls::{
-    self, AttachVolume, Attachment, CallError, CreateSnapshot, CreateVolume, DescribeSnapshots, DescribeSpotPrices,
-    DescribeVolumes, Ec2, Instance, InstanceStatus, Page, Snapshot, SpotPriceRow, Tag, Volume, Wait,
+    self, AttachVolume, Attachment, CallError, CreateSnapshot, CreateVolume, DescribeInstanceTypes, DescribeSnapshots,
+    DescribeSpotPrices, DescribeVolumes, Ec2, Instance, InstanceStatus, InstanceTypeInfo, Page, Snapshot, SpotPriceRow,
+    Tag, Volume, Wait,
 };
 use spotsweep_world::{Filter, Selection, Service, ebs};
 
@@ -86,6 +87,21 @@ impl<W: Wait> Ec2 for Client<'_, W> {
             .on(("ec2", "DescribeSpotPriceHistory"), None, || self.cloud.spot_prices(&wanted.instance_types))
             .await?;
         Ok(Page { items, next_token: None })
+    }
+
+    async fn describe_instance_types(
+        &self,
+        wanted: DescribeInstanceTypes,
+    ) -> Result<Page<InstanceTypeInfo>, CallError> {
+        let patterns: Vec<String> = wanted.filters.into_iter().flat_map(|filter| filter.values).collect();
+        let first = wanted.next_token.and_then(|token| token.parse().ok()).unwrap_or(0);
+        self.ec2("DescribeInstanceTypes", |world| {
+            let found = world.describe_instance_types(&patterns)?;
+            let next_token = (first + SMALLEST_PAGE < found.len()).then(|| (first + SMALLEST_PAGE).to_string());
+            let items = found.into_iter().skip(first).take(SMALLEST_PAGE);
+            Ok(Page { items: items.map(|(name, nvme_gb)| InstanceTypeInfo { name, nvme_gb }).collect(), next_token })
+        })
+        .await
     }
 
     async fn terminate_instances(&self, instance: String) -> Result<(), CallError> {

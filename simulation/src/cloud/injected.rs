@@ -1,10 +1,10 @@
 //! Changes that an injected bug makes to the calls of commands and to their outcomes.
 
 use spotsweep_control_plane::calls::{
-    AttachVolume, Attachment, Batch, CallError, ContainerInstance, CreateSnapshot, CreateVolume,
-    DescribeJobDefinitions, DescribeSnapshots, DescribeSpotPrices, DescribeVolumes, Ec2, Ecs, InCluster, Instance,
-    InstanceStatus, JobDefinition, JobQueue, ListJobs, ListedJob, NotStopped, Page, RegisterJobDefinition, Snapshot,
-    SpotPriceRow, StopJobs, SubmitJob, Tag, TaskContainer, Volume,
+    AttachVolume, Attachment, Batch, CallError, ComputeEnvironment, ContainerInstance, CreateSnapshot, CreateVolume,
+    DescribeInstanceTypes, DescribeJobDefinitions, DescribeSnapshots, DescribeSpotPrices, DescribeVolumes, Ec2, Ecs,
+    InCluster, Instance, InstanceStatus, InstanceTypeInfo, JobDefinition, JobQueue, ListJobs, ListedJob, NotStopped,
+    Page, RegisterJobDefinition, Snapshot, SpotPriceRow, StopJobs, SubmitJob, Tag, TaskContainer, Volume,
 };
 use spotsweep_control_plane::command::Command;
 use spotsweep_control_plane::event::batch_job_state::JobDetail;
@@ -149,6 +149,13 @@ impl<C: Ec2> Ec2 for WithBug<'_, C> {
         self.calls.describe_spot_price_history(wanted).await
     }
 
+    async fn describe_instance_types(
+        &self,
+        wanted: DescribeInstanceTypes,
+    ) -> Result<Page<InstanceTypeInfo>, CallError> {
+        self.calls.describe_instance_types(wanted).await
+    }
+
     async fn terminate_instances(&self, instance: String) -> Result<(), CallError> {
         if self.has(InjectedBug::KeepDead) {
             return Ok(());
@@ -196,6 +203,10 @@ impl<C: Batch> Batch for WithBug<'_, C> {
 
     async fn describe_job_queues(&self, queue: String) -> Result<Vec<JobQueue>, CallError> {
         self.calls.describe_job_queues(queue).await
+    }
+
+    async fn describe_compute_environments(&self, named: Vec<String>) -> Result<Vec<ComputeEnvironment>, CallError> {
+        self.calls.describe_compute_environments(named).await
     }
 
     async fn terminate_jobs(&self, wanted: StopJobs) -> Result<Vec<NotStopped>, CallError> {

@@ -4,6 +4,7 @@
 mod bad_instances;
 mod budget;
 mod data;
+mod data_disks;
 mod defects;
 mod events;
 mod fail_fast;

@@ -1,5 +1,6 @@
 //! Executes commands for workspaces with the SDKs, against the emulator's EC2 and ECS.
 
+mod disks;
 mod images;
 mod instances;
 
@@ -291,7 +292,8 @@ async fn a_job_definition_is_found_by_every_name_that_batch_takes() {
     let file = Arc::new(parse("k.yaml", "v", b"- {a: 1}").unwrap());
     let check = async |named: &str| {
         let plan = json!({ "trials": 1, "queue": "queue", "definition": named, "attempts": 1, "parts": [] });
-        let prepared = Prepared { file: Arc::clone(&file), plan: serde_json::from_value(plan).unwrap() };
+        let prepared =
+            Prepared { file: Arc::clone(&file), plan: serde_json::from_value(plan).unwrap(), disks: Vec::new() };
         let command = Command::CheckTarget { sweep: rig.trial.sweep.clone(), prepared };
         let events = executor.execute(command).await.unwrap();
         let [Outcome::TargetChecked { prepared, target, .. }] = &events[..] else { panic!("{events:?}") };

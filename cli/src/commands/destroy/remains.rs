@@ -2,6 +2,7 @@
 
 use aws_sdk_batch::types::JobDefinition;
 use aws_sdk_ec2::types::Filter;
+use spotsweep_control_plane::calls::FILTER_VALUES;
 use spotsweep_records::sweep::Sweep;
 use spotsweep_records::workspace::SWEEP_TAG;
 
@@ -9,9 +10,6 @@ use crate::secrets::Secrets;
 use crate::target::Target;
 use spotsweep_protocol::failure::{Context, Failure};
 use spotsweep_protocol::words::counted;
-
-/// How many values one filter may have (<https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Filtering.html>).
-const FILTER_VALUES: usize = 200;
 
 /// Snapshots, job definitions and secrets of a deployment.
 #[derive(Debug)]

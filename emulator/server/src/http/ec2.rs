@@ -34,12 +34,13 @@ const SELECTION: [&str; 4] = ["Filter.N.Name", "Filter.N.Value.N", "MaxResults",
 const TAG_SPECIFICATION: [&str; 3] =
     ["TagSpecification.N.ResourceType", "TagSpecification.N.Tag.N.Key", "TagSpecification.N.Tag.N.Value"];
 
-const ACTIONS: [Action; 16] = [
+const ACTIONS: [Action; 17] = [
     ("DescribeInstances", &["InstanceId.N"], instances::describe),
     ("DescribeInstanceStatus", &["IncludeAllInstances", "InstanceId.N"], instances::describe_status),
     ("TerminateInstances", &["InstanceId.N"], instances::terminate),
     ("DescribeAvailabilityZones", &["ZoneName.N"], instances::describe_zones),
     ("DescribeInstanceTypeOfferings", &["LocationType"], offerings::describe),
+    ("DescribeInstanceTypes", &[], offerings::describe_types),
     ("DescribeSubnets", &["SubnetId.N"], offerings::describe_subnets),
     (
         "DescribeSpotPriceHistory",
@@ -164,7 +165,10 @@ impl Form {
     fn check_emulated(&self, action: &str, own: &[&str]) -> Result<(), ApiError> {
         let shared: &[&str] = match action {
             "DescribeInstances" | "DescribeVolumes" | "DescribeSnapshots" => &SELECTION,
-            "DescribeAvailabilityZones" | "DescribeInstanceTypeOfferings" | "DescribeSubnets" => &SELECTION[..2],
+            "DescribeAvailabilityZones"
+            | "DescribeInstanceTypeOfferings"
+            | "DescribeInstanceTypes"
+            | "DescribeSubnets" => &SELECTION[..2],
             "DescribeSpotPriceHistory" => &SELECTION[2..],
             "CreateVolume" | "CreateSnapshot" => &TAG_SPECIFICATION,
             _untagged => &[],

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::submit::{check_name, check_tags};
 use super::{Environment, Queue, page, page_size};
+use crate::offerings::members;
 use crate::{ApiError, World, catalog};
 
 /// Most compute environments or queues in one answer.
@@ -190,7 +191,12 @@ impl World {
             spot,
             min_vcpus: resources.minv_cpus,
             max_vcpus: resources.maxv_cpus,
-            instance_types: resources.instance_types.into_iter().map(typed).collect::<Result<_, _>>()?,
+            instance_types: resources
+                .instance_types
+                .iter()
+                .flat_map(|name| members(name))
+                .map(typed)
+                .collect::<Result<_, _>>()?,
             subnets: self.zones_of(resources.subnets)?,
             instance_tags: resources.tags.into_iter().collect(),
             cluster,

@@ -17,6 +17,7 @@ pub(super) fn job_definition(found: types::JobDefinition) -> JobDefinition<types
         command,
         image: found.container_properties.as_ref().and_then(|container| container.image.clone()),
         variables: variables(found.container_properties.as_ref(), found.ecs_properties.as_ref()),
+        folders: folders(found.container_properties.as_ref(), found.ecs_properties.as_ref()),
         resources,
         properties: found,
     }
@@ -27,6 +28,13 @@ fn variables(container: Option<&ContainerProperties>, ecs: Option<&EcsProperties
     let of_tasks = tasks.iter().flat_map(|task| task.containers()).flat_map(|one| one.environment());
     let of_container = container.map(ContainerProperties::environment).unwrap_or_default();
     of_container.iter().chain(of_tasks).filter_map(|variable| variable.name.clone()).collect()
+}
+
+fn folders(container: Option<&ContainerProperties>, ecs: Option<&EcsProperties>) -> Vec<String> {
+    let tasks = ecs.map(EcsProperties::task_properties).unwrap_or_default();
+    let of_tasks = tasks.iter().flat_map(|task| task.volumes());
+    let of_container = container.map(ContainerProperties::volumes).unwrap_or_default();
+    of_container.iter().chain(of_tasks).filter_map(|volume| volume.host()?.source_path.clone()).collect()
 }
 
 fn resources(container: Option<&ContainerProperties>, ecs: Option<&EcsProperties>) -> Vec<(String, String)> {

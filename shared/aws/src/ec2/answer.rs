@@ -4,7 +4,9 @@ use aws_sdk_ec2::types::{
     self, InstanceStatusSummary, SnapshotState, VolumeAttachment, VolumeAttachmentState, VolumeState,
 };
 use jiff::Timestamp;
-use spotsweep_control_plane::calls::{Attachment, Instance, InstanceStatus, Snapshot, SpotPriceRow, Volume};
+use spotsweep_control_plane::calls::{
+    Attachment, Instance, InstanceStatus, InstanceTypeInfo, Snapshot, SpotPriceRow, Volume,
+};
 
 pub(super) fn volume(found: types::Volume) -> Option<Volume> {
     Some(Volume {
@@ -54,6 +56,16 @@ pub(super) fn instance_status(found: &types::InstanceStatus) -> InstanceStatus {
         system: summary(found.system_status()),
         instance: summary(found.instance_status()),
     }
+}
+
+/// Disks without NVMe, which some older types have, are left out.
+pub(super) fn instance_type(found: &types::InstanceTypeInfo) -> Option<InstanceTypeInfo> {
+    let storage = found.instance_storage_info();
+    let nvme = storage.filter(|found| found.nvme_support() != Some(&types::EphemeralNvmeSupport::Unsupported));
+    Some(InstanceTypeInfo {
+        name: found.instance_type()?.as_str().to_owned(),
+        nvme_gb: nvme.and_then(|found| found.total_size_in_gb()).and_then(|gb| u64::try_from(gb).ok()),
+    })
 }
 
 pub(super) fn spot_price(found: types::SpotPrice) -> Option<SpotPriceRow> {

@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 use std::future::Future;
 
+use super::ec2::Tag;
 use super::{CallError, Page};
 use crate::event::batch_job_state::JobDetail;
 use spotsweep_protocol::secret::{Secret, TOKEN_VARIABLE};
@@ -117,6 +118,8 @@ pub struct JobDefinition<P> {
     pub image: Option<String>,
     /// The names of the environment variables of all containers.
     pub variables: Vec<String>,
+    /// The folders of the instance that containers can mount.
+    pub folders: Vec<String>,
     /// `resourceRequirements` of all containers, by type.
     pub resources: Vec<(String, String)>,
     /// All that it consists of.
@@ -139,6 +142,17 @@ pub struct RegisterJobDefinition<P> {
 pub struct JobQueue {
     /// The state, such as `ENABLED`.
     pub state: String,
+    /// The ARNs of its compute environments.
+    pub environments: Vec<String>,
+}
+
+/// A compute environment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ComputeEnvironment {
+    /// The instance types, and the families, that Batch may start for it.
+    pub instance_types: Vec<String>,
+    /// The tags of its instances.
+    pub instance_tags: Vec<Tag>,
 }
 
 /// The calls to Batch that the control plane makes.
@@ -175,4 +189,10 @@ pub trait Batch: Debug + Send + Sync {
 
     /// Describes the job queue with this name or ARN, if there is one.
     fn describe_job_queues(&self, queue: String) -> impl Future<Output = Result<Vec<JobQueue>, CallError>> + Send;
+
+    /// Describes those of these compute environments that Batch knows. A queue has three at most, so one page has all.
+    fn describe_compute_environments(
+        &self,
+        named: Vec<String>,
+    ) -> impl Future<Output = Result<Vec<ComputeEnvironment>, CallError>> + Send;
 }

@@ -7,6 +7,9 @@ use jiff::Timestamp;
 
 use super::{CallError, Page};
 
+/// How many values one filter may have (<https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Filtering.html>).
+pub const FILTER_VALUES: usize = 200;
+
 /// Key and value of a tag.
 pub type Tag = (String, String);
 
@@ -176,6 +179,24 @@ pub struct SpotPriceRow {
     pub usd: String,
 }
 
+/// The parameters of DescribeInstanceTypes for one page.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DescribeInstanceTypes {
+    /// Filters that all have to match.
+    pub filters: Vec<Filter>,
+    /// The token from the page before.
+    pub next_token: Option<String>,
+}
+
+/// An instance type.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct InstanceTypeInfo {
+    /// Its name, such as `g5.xlarge`.
+    pub name: String,
+    /// Size of all NVMe disks that such an instance has of its own, in GB (10^9 bytes); absent where it has none.
+    pub nvme_gb: Option<u64>,
+}
+
 /// The calls to EC2 that the control plane makes.
 pub trait Ec2: Debug + Send + Sync {
     /// Creates a volume.
@@ -223,4 +244,10 @@ pub trait Ec2: Debug + Send + Sync {
         &self,
         wanted: DescribeSpotPrices,
     ) -> impl Future<Output = Result<Page<SpotPriceRow>, CallError>> + Send;
+
+    /// Describes the region's instance types.
+    fn describe_instance_types(
+        &self,
+        wanted: DescribeInstanceTypes,
+    ) -> impl Future<Output = Result<Page<InstanceTypeInfo>, CallError>> + Send;
 }

@@ -1,8 +1,12 @@
 //! Why a sweep's data sets cannot be read, and what a person can do about it.
 
-use spotsweep_protocol::claim::KeyProblem;
+use std::collections::BTreeMap;
+
+use spotsweep_protocol::claim::{KeyProblem, Preparation};
+use spotsweep_protocol::words::size;
 use spotsweep_records::sweep::Prepared;
-use spotsweep_sweep_file::{DataSource, Problem, SweepFile};
+use spotsweep_records::sweep::target::DataDisk;
+use spotsweep_sweep_file::{DataSource, Problem, SweepFile, Warning};
 
 use crate::outcome::DataProblem;
 
@@ -31,6 +35,39 @@ pub(super) fn refused(prepared: &Prepared, problems: &[(String, DataProblem)]) -
         prepared.file.problem_at("data", format!("the data set `{name}` {message}"), help)
     };
     known.map(problem).collect()
+}
+
+/// Returns a warning if some of the instances that Batch may start have a smaller disk than the data sets.
+///
+/// # Errors
+/// Returns a problem if all have a smaller one.
+pub(super) fn fit(prepared: &Prepared) -> Result<Option<Warning>, Problem> {
+    let sets = prepared.plan.preparation.iter().flat_map(Preparation::data).map(|set| &set.listing);
+    // An instance has equal listings once.
+    let sizes: BTreeMap<&str, u64> = sets.map(|listing| (listing.sha256.as_str(), listing.bytes)).collect();
+    let bytes = sizes.into_values().sum();
+    let (small, large): (Vec<&DataDisk>, Vec<_>) = prepared.disks.iter().partition(|disk| disk.bytes < bytes);
+    let named = |disk: &DataDisk| format!("{} ({})", disk.instance_type, size(disk.bytes));
+    let help = "instances with larger disks of their own: the deployment's parameter InstanceTypes; a larger root disk, \
+                for types without: RootGib; or a smaller data set (docs/data.md)";
+    match (small.iter().max_by_key(|disk| disk.bytes), large.is_empty()) {
+        (None, _) => Ok(None),
+        (Some(largest), true) => {
+            let bytes = size(bytes);
+            let message = format!(
+                "the data sets have {bytes}, and no instance of the queue has room: the largest disk is that of {}",
+                named(largest)
+            );
+            Err(prepared.file.problem_at("data", message, help))
+        }
+        (Some(_), false) => {
+            let small: Vec<String> = small.into_iter().map(named).collect();
+            let (bytes, small) = (size(bytes), small.join(", "));
+            let message =
+                format!("the data sets have {bytes}, more than the disk of {small}: a trial that starts there fails");
+            Ok(Some(Warning(prepared.file.problem_at("data", message, help))))
+        }
+    }
 }
 
 /// Returns what is wrong with a data set, as the rest of a sentence, and what to do about it.

@@ -76,7 +76,7 @@ pub(super) fn plan(file: SweepFile, context: Context<'_>) -> Result<Prepared, Re
         parts: Plan::cut(trials),
     };
     if problems.is_empty() {
-        Ok(Prepared { file: Arc::new(file), plan })
+        Ok(Prepared { file: Arc::new(file), plan, disks: Vec::new() })
     } else {
         Err(Rejected { problems, warnings: plan.warnings.into_vec() })
     }

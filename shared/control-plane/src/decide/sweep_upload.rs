@@ -164,8 +164,13 @@ fn nowhere(sweep: &Sweep, prepared: &Prepared, problems: Vec<Problem>) -> Decisi
 
 pub(super) fn stored(view: &View, prepared: &Prepared, token: &Secret, context: Context<'_>) -> Decision {
     reading(view, |sweep| {
+        let too_small = match data::fit(prepared) {
+            Ok(too_small) => too_small,
+            Err(problem) => return nowhere(sweep, prepared, vec![problem]),
+        };
         let mut sweep = sweep.clone();
-        sweep.plan = Some(prepared.plan.clone());
+        let warnings = prepared.plan.warnings.iter().cloned().chain(too_small).collect();
+        sweep.plan = Some(Plan { warnings, ..prepared.plan.clone() });
         sweep.claim_token = Some(token.clone());
         keep(sweep, 0, context)
     })

@@ -18,6 +18,9 @@ use crate::command::ImageDefinition;
 /// File name of the runner's program.
 const RUNNER: &str = "spotsweep-runner";
 
+/// The folder of an instance to which the script of `infra/compute.yaml` mounts the disk for data sets.
+const DATA_FOLDER: &str = "/var/lib/spotsweep-data";
+
 /// Why something cannot be used, and how a person can change that.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Refused {
@@ -54,6 +57,9 @@ pub fn check(prepared: &Prepared, target: &Target, bucket: &str) -> Result<Check
                 }
             }
             // The data sets are listed after this check.
+            if found.folders.iter().any(|folder| folder == DATA_FOLDER) {
+                checked.prepared.disks.clone_from(&target.disks);
+            }
             if !prepared.file.settings.data.is_empty() && !found.variables.iter().any(|name| name == DATA_CACHE) {
                 at("data", no_data_folder(&found.arn));
             }
@@ -317,7 +323,7 @@ mod tests {
 
     #[test]
     fn the_queue_must_be_enabled() {
-        let in_state = |state: &str| queue(Some(&Queue { state: state.into() }), "spot");
+        let in_state = |state: &str| queue(Some(&Queue { state: state.into(), environments: Vec::new() }), "spot");
         assert_eq!(in_state("ENABLED"), Ok(()));
         assert!(in_state("DISABLED").is_err() && queue(None, "spot").is_err());
     }

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::{Executed, Service, Taken, all_pages, described, image, secrets};
+use super::{Executed, Service, Taken, all_pages, described, disks, image, secrets};
 use crate::calls::{
-    Batch, CallError, DescribeJobDefinitions, DescribeSnapshots, DescribeVolumes, Ec2, Filter, JobDefinition,
-    SecretsManager, Snapshot, Ssm, Volume,
+    Batch, CallError, DescribeJobDefinitions, DescribeSnapshots, DescribeVolumes, Ec2, FILTER_VALUES, Filter,
+    JobDefinition, JobQueue, SecretsManager, Snapshot, Ssm, Volume,
 };
 use crate::command::Command;
 use crate::outcome::Outcome;
@@ -15,9 +15,6 @@ use spotsweep_records::sweep::target::{
     Base, BaseQuery, BaseSnapshot, BaseVolume, Definition, DefinitionQuery, Queue, Target,
 };
 use spotsweep_records::workspace::SWEEP_TAG;
-
-/// How many values one filter may have (<https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Filtering.html>).
-const FILTER_VALUES: usize = 200;
 
 /// Returns the service that looks up what a sweep names in AWS.
 pub fn targets(batch: impl Batch, ec2: impl Ec2, ssm: impl Ssm, secrets_manager: impl SecretsManager) -> impl Service {
@@ -53,7 +50,13 @@ impl<B: Batch, C: Ec2, S: Ssm, M: SecretsManager> Targets<B, C, S, M> {
             base(&self.ec2, BaseQuery::of(&prepared)),
             secrets::look_up(&self.ssm, &self.secrets_manager, plan.secrets()),
         )?;
-        let target = Target { definitions, queue, base, secrets };
+        let disks = match &queue {
+            Some(queue) if !prepared.file.settings.data.is_empty() => {
+                disks::look_up(&self.batch, &self.ec2, queue).await?
+            }
+            _without_data => Vec::new(),
+        };
+        let target = Target { definitions, queue, base, secrets, disks };
         Ok(vec![Outcome::TargetChecked { sweep, prepared, target }])
     }
 }
@@ -85,12 +88,13 @@ fn definition<P>(found: JobDefinition<P>) -> Result<Definition, CallError> {
         command: found.command,
         image: found.image,
         variables: found.variables,
+        folders: found.folders,
     })
 }
 
 async fn queue(batch: &impl Batch, name: String) -> Result<Option<Queue>, CallError> {
     let found = batch.describe_job_queues(name).await?;
-    Ok(found.into_iter().next().map(|queue| Queue { state: queue.state }))
+    Ok(found.into_iter().next().map(|JobQueue { state, environments }| Queue { state, environments }))
 }
 
 async fn base(ec2: &impl Ec2, query: Option<BaseQuery>) -> Result<Base, CallError> {

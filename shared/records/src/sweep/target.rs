@@ -50,6 +50,18 @@ pub struct Target {
     pub base: Base,
     /// Those of the plan's secrets that exist, each by what names it in the plan.
     pub secrets: BTreeMap<String, SecretState>,
+    /// The disks of the instance types on which the queue may start jobs; empty where the sweep has no data sets, or
+    /// where the disk of one type is unknown.
+    pub disks: Vec<DataDisk>,
+}
+
+/// The disk on which instances of one type keep data sets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DataDisk {
+    /// The instance type.
+    pub instance_type: String,
+    /// Its size. A file system on it has less room.
+    pub bytes: u64,
 }
 
 /// The state of a secret that exists.
@@ -82,6 +94,8 @@ pub struct Definition {
     pub image: Option<String>,
     /// The names of its containers' environment variables.
     pub variables: Vec<String>,
+    /// The folders of the instance that its containers can mount.
+    pub folders: Vec<String>,
 }
 
 /// A job queue, with the field that a sweep's check needs.
@@ -89,6 +103,8 @@ pub struct Definition {
 pub struct Queue {
     /// `ENABLED` or `DISABLED`.
     pub state: String,
+    /// The ARNs of its compute environments.
+    pub environments: Vec<String>,
 }
 
 /// The result of a [`BaseQuery`].

@@ -33,7 +33,7 @@ async fn all_but_the_image_is_as_in_the_other_definition() {
     let mut expected = described(&rig, "train:1");
     let plan = json!({ "trials": 1, "queue": "queue", "definition": "train", "attempts": 1, "parts": [] });
     let plan = serde_json::from_value(plan).unwrap();
-    let prepared = Prepared { file: Arc::new(parse("k.yaml", "v", b"- {a: 1}").unwrap()), plan };
+    let prepared = Prepared { file: Arc::new(parse("k.yaml", "v", b"- {a: 1}").unwrap()), plan, disks: Vec::new() };
     let like = expected["jobDefinitionArn"].as_str().unwrap().to_owned();
     let wanted = ImageDefinition { name: "train-image-1".into(), like, image: "me/train:2".into() };
     let executor = Services::default().reaching(targets(&config(&rig.emulator.endpoint())));

@@ -1,6 +1,6 @@
 //! The instance types of each zone, and the subnets of the default VPC, as XML.
 
-use super::super::xml::{list, text};
+use super::super::xml::{list, node, text};
 use super::Form;
 use spotsweep_world::{ApiError, World};
 
@@ -28,6 +28,24 @@ pub(super) fn describe(world: &mut World, form: &Form) -> Result<String, ApiErro
     let entries = chosen
         .map(|(name, zone)| text("instanceType", name) + &text("locationType", BY_ZONE) + &text("location", zone));
     Ok(list("instanceTypeOfferingSet", entries))
+}
+
+pub(super) fn describe_types(world: &mut World, form: &Form) -> Result<String, ApiError> {
+    let mut patterns = Vec::new();
+    for filter in form.filters()? {
+        match filter.name.as_str() {
+            "instance-type" => patterns.extend(filter.values),
+            name => return Err(ApiError::ec2("InvalidParameterValue", format!("The filter '{name}' is invalid"))),
+        }
+    }
+    let entries = world.describe_instance_types(&patterns)?.into_iter().map(|(name, nvme_gb)| {
+        let storage = nvme_gb.map(|gb| [text("totalSizeInGB", gb.to_string()), text("nvmeSupport", "required")]);
+        let is_supported = text("instanceStorageSupported", storage.is_some().to_string());
+        text("instanceType", name)
+            + &is_supported
+            + &storage.map_or_else(String::new, |one| node("instanceStorageInfo", one))
+    });
+    Ok(list("instanceTypeSet", entries))
 }
 
 pub(super) fn describe_subnets(world: &mut World, form: &Form) -> Result<String, ApiError> {

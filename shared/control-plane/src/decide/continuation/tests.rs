@@ -243,7 +243,7 @@ fn what_a_sweep_goes_on_from_is_written_where_it_is_read() {
     let sweep = sweep("sweeps/new.yaml", 1, &json!({ "origin": "blank" }));
     let written = |start: &str| {
         let file = parse("new.yaml", "1", format!("trials: [{{a: 1}}]\nspotsweep: {{{start}}}\n").as_bytes()).unwrap();
-        let prepared = Prepared { file: Arc::new(file), plan: sweep.plan.clone().unwrap() };
+        let prepared = Prepared { file: Arc::new(file), plan: sweep.plan.clone().unwrap(), disks: Vec::new() };
         let objects = prepared.starts(&sweep.id).unwrap().into_iter();
         objects.map(|(key, listed)| (key, String::from_utf8(listed).unwrap())).collect::<Vec<_>>()
     };
