@@ -14,6 +14,7 @@ use zip::write::{SimpleFileOptions, ZipWriter};
 
 use crate::package::BOOTSTRAP;
 use spotsweep_protocol::failure::{Context, Failure};
+use spotsweep_protocol::words::hexadecimal;
 
 /// The end of an archive's name. The name before it is Lambda's name of the processor.
 const ENDING: &str = "tar.xz";
@@ -35,7 +36,7 @@ pub fn programs(release: &Path, processor: &str, cache: &Path) -> Result<PathBuf
 
 fn unpacked(archive: &Path, folder: &Path) -> io::Result<PathBuf> {
     let content = fs::read(archive)?;
-    let hash: String = Sha256::digest(&content).iter().map(|byte| format!("{byte:02x}")).take(NAME_CHARS / 2).collect();
+    let hash = hexadecimal(&Sha256::digest(&content)[..NAME_CHARS / 2]);
     let to = folder.join(hash);
     if to.is_dir() {
         return Ok(to);

@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
+use spotsweep_protocol::words::hexadecimal;
 
 use crate::scene::Scene;
 
@@ -32,7 +33,7 @@ async fn a_training_sees_the_data_sets_of_its_plan_alone() {
     fs::write(of_other.join("secret"), "of another sweep").unwrap();
     fs::set_permissions(&of_other, fs::Permissions::from_mode(0o755)).unwrap();
     let listing = json!({ "key": "a/x.txt", "size": 7, "etag": "\"e\"" }).to_string() + "\n";
-    let sha256: String = Sha256::digest(&listing).iter().map(|byte| format!("{byte:02x}")).collect();
+    let sha256 = hexadecimal(Sha256::digest(&listing));
     scene.services.seen().objects.insert("data/set/a/x.txt".to_owned(), b"content".to_vec());
     scene.services.seen().objects.insert("results/s-1/data/mine.jsonl".to_owned(), listing.into_bytes());
     scene.variables.push(("SPOTSWEEP_DATA", CACHE.to_owned()));

@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 
 use sha2::{Digest as _, Sha256};
 use spotsweep_protocol::claim::{DataObject, DataSet, KeyCheck};
+use spotsweep_protocol::words::hexadecimal;
 
 use crate::archive::Kind;
 use crate::error::DataError;
@@ -54,7 +55,7 @@ impl Checked {
                 Ok(ControlFlow::Continue(()))
             },
         )?;
-        let found: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        let found = hexadecimal(hash.finalize());
         let pinned = &set.listing;
         if found != pinned.sha256 {
             return Err(DataError::DamagedListing(format!("its SHA-256 is {found} instead of {}", pinned.sha256)));

@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 
 use md5::{Digest as _, Md5};
 use spotsweep_protocol::claim::DataObject;
+use spotsweep_protocol::words::hexadecimal;
 
 use crate::archive::Kind;
 use crate::error::DataError;
@@ -84,7 +85,7 @@ impl Target {
 
     /// Compares the content's MD5.
     pub(crate) fn compare(&self, found: Md5) -> Result<(), DataError> {
-        let found: String = found.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        let found = hexadecimal(found.finalize());
         if self.md5().is_none_or(|expected| expected.eq_ignore_ascii_case(&found)) {
             return Ok(());
         }

@@ -7,6 +7,8 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::words::hexadecimal;
+
 /// The largest array job that Batch accepts (fact 18). A bigger sweep becomes several parts.
 pub const PART_TRIALS: u32 = 10_000;
 
@@ -30,7 +32,7 @@ impl SweepId {
             digest.update(part.len().to_le_bytes());
             digest.update(part);
         }
-        let hash: String = digest.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+        let hash = hexadecimal(&digest.finalize()[..6]);
         Self(format!("{}-{hash}", stem(key)))
     }
 

@@ -7,6 +7,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::words::hexadecimal;
+
 /// The bytes of a secret: too many to be guessed.
 pub const SECRET_BYTES: usize = 16;
 
@@ -41,7 +43,7 @@ impl Secret {
 
     /// Makes a secret of these bytes, which have to be random.
     pub fn of(bytes: [u8; SECRET_BYTES]) -> Self {
-        Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+        Self(hexadecimal(bytes))
     }
 }
 

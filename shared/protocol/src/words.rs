@@ -9,6 +9,11 @@ const MOST_USD: f64 = 1e15;
 /// The amount below which only its size is written.
 const LEAST_USD: f64 = 1e-6;
 
+/// Returns bytes as lower-case hexadecimal digits.
+pub fn hexadecimal(bytes: impl AsRef<[u8]>) -> String {
+    bytes.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// Returns a count with its noun: `1 trial`, `2 trials`, `0 trials`.
 pub fn counted<N: Copy + Display + PartialEq + From<u8>>(count: N, noun: &str) -> String {
     let form = noun_for(count, noun);

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 use spotsweep_checkpoint_formats::{Completeness, is_model_text};
+use spotsweep_protocol::words::hexadecimal;
 
 use crate::database::is_database;
 use crate::disk::Disk;
@@ -128,7 +129,7 @@ fn buffer(bytes: u64) -> Vec<u8> {
 pub(crate) fn hash(disk: &dyn Disk, path: &Path, bytes: u64) -> io::Result<String> {
     let mut hasher = Sha256::new();
     read_pieces(disk, path, bytes, |piece| hasher.update(piece))?;
-    Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hexadecimal(hasher.finalize()))
 }
 
 /// Whether an unsealed file is incomplete by its format, or is empty although it should hold weights or a name. False

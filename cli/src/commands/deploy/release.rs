@@ -15,6 +15,7 @@ use tokio::task::block_in_place;
 
 use crate::out;
 use spotsweep_protocol::failure::{Context, Failure};
+use spotsweep_protocol::words::hexadecimal;
 
 /// The template that has all others.
 const ROOT: &str = "spotsweep.yaml";
@@ -88,7 +89,7 @@ impl Release {
             let path = programs(&self.folder, processor, &self.cache)?.join("spotsweep-runner");
             if path.is_file() {
                 let content = fs::read(&path).context(|| format!("cannot read {}", path.display()))?;
-                runners.push(Runner { parameter, sha256: hash(&content), content });
+                runners.push(Runner { parameter, sha256: hexadecimal(Sha256::digest(&content)), content });
             }
         }
         Ok(runners)
@@ -167,7 +168,7 @@ impl Artifacts {
     /// Uploads content under its name and hash, and returns the key.
     async fn put(&self, name: &str, ending: &str, content: Vec<u8>) -> Result<String, Failure> {
         let stem = Path::new(name).file_stem().and_then(|stem| stem.to_str()).unwrap_or(name);
-        let key = format!("{stem}/{}.{ending}", hash(&content));
+        let key = format!("{stem}/{}.{ending}", hexadecimal(Sha256::digest(&content)));
         self.put_into(&self.bucket, &key, content).await?;
         Ok(key)
     }
@@ -194,8 +195,4 @@ impl Artifacts {
     fn url(&self, key: &str) -> String {
         format!("{}/{}/{key}", self.endpoint, self.bucket)
     }
-}
-
-fn hash(content: &[u8]) -> String {
-    Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
 }

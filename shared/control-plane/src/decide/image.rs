@@ -5,6 +5,7 @@
 //! of its own. Its name follows from the image and from the revision that it is like, so it is found again.
 
 use sha2::{Digest as _, Sha256};
+use spotsweep_protocol::words::hexadecimal;
 use spotsweep_records::sweep::Plan;
 use spotsweep_records::sweep::target::Definition;
 
@@ -35,7 +36,7 @@ pub(super) fn wanted(plan: &Plan, like: &Definition) -> Result<Option<ImageDefin
 fn name(like: &str, image: &str) -> String {
     let short = like.rsplit('/').next().and_then(|name| name.split(':').next()).unwrap_or_default();
     let digest = Sha256::digest(format!("{like}\n{image}"));
-    let hash: String = digest.iter().take(HASH_BYTES).map(|byte| format!("{byte:02x}")).collect();
+    let hash = hexadecimal(&digest[..HASH_BYTES]);
     format!("{short:.NAME_LETTERS$}-image-{hash}")
 }
 

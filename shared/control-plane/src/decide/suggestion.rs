@@ -14,6 +14,7 @@ use crate::input::Followup;
 use crate::store::{Reservation, View};
 use spotsweep_protocol::claim::Reply;
 use spotsweep_protocol::stop::StopReason;
+use spotsweep_protocol::words::hexadecimal;
 use spotsweep_ranking::suggestion::{Chosen, choose, set_of};
 use spotsweep_records::sweep::Plan;
 use spotsweep_records::trial::{Suggested, Trial};
@@ -59,7 +60,7 @@ fn reservations(plan: &Plan, search: &Search, chosen: &Chosen, index: u32) -> Ve
     let is_countable = space.dimensions.iter().all(|dimension| !matches!(dimension, Dimension::Real));
     let set = set_of(plan, index);
     let digest = || Sha256::digest(Value::Object(chosen.parameters.clone()).to_string());
-    let key = || digest().iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    let key = || hexadecimal(&digest()[..16]);
     let point = is_countable.then(|| Reservation { key: key(), owner: set });
     let of_set = plan.repeats.is_some().then(|| Reservation { key: format!("set-{set}"), owner: index });
     point.into_iter().chain(of_set).collect()

@@ -11,6 +11,7 @@ use super::{Executed, Service, Taken};
 use crate::calls::{CallError, Ec2, Filter, Tag, Wait};
 use crate::command::Command;
 use crate::outcome::Outcome;
+use spotsweep_protocol::words::hexadecimal;
 use spotsweep_records::workspace::{Call, Fact, OPERATION_TAG, Refusal, RefusalKind, SWEEP_TAG, TRIAL_TAG, TrialRef};
 
 /// Returns the service that creates, attaches, copies and deletes trials' volumes.
@@ -79,7 +80,7 @@ fn made_by(of: &TrialRef, operation: u32) -> Vec<Filter> {
 /// the same one.
 fn client_token(of: &TrialRef, operation: u32) -> String {
     let digest = Sha256::digest(operation_name(of, operation));
-    let hash: String = digest.iter().take(24).map(|byte| format!("{byte:02x}")).collect();
+    let hash = hexadecimal(&digest[..24]);
     format!("spotsweep-{hash}")
 }
 

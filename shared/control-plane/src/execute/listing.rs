@@ -8,6 +8,7 @@ use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use sha2::{Digest as _, Sha256};
 use spotsweep_protocol::claim::{DataObject, DataSet, KeyCheck, Listing, listing_key};
 use spotsweep_protocol::ids::SweepId;
+use spotsweep_protocol::words::hexadecimal;
 use spotsweep_sweep_file::DataSource;
 
 use self::parts::Part;
@@ -205,7 +206,7 @@ impl<'a, C: S3> Lines<'a, C> {
         if let Some(writer) = self.writer {
             writer.finish().await?;
         }
-        let sha256 = self.digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        let sha256 = hexadecimal(self.digest.finalize());
         Ok(Listing { sha256, objects: self.objects, bytes: self.bytes })
     }
 }

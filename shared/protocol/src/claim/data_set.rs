@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::words::{duration, size};
+use crate::words::{duration, hexadecimal, size};
 
 /// The variable of a job definition with the path in the container of the instance's cache of data sets.
 pub const DATA_CACHE: &str = "SPOTSWEEP_DATA";
@@ -59,7 +59,7 @@ impl DataSet {
         let Self { name: _, bucket, prefix, unpack, listing } = self;
         // Neither a bucket's name nor a hash has a line feed.
         let text = format!("{bucket}\n{}\n{unpack}\n{prefix}", listing.sha256);
-        Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
+        hexadecimal(Sha256::digest(text))
     }
 
     /// Returns the whole key of one of its objects.

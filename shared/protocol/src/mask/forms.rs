@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::LEAST_BYTES;
+use crate::words::hexadecimal;
 
 /// The shortest form, in characters, in base64 or hexadecimal. Shorter ones occur by chance in other text.
 const LEAST_ENCODED: usize = 6;
@@ -37,7 +38,7 @@ pub(super) fn of(value: &str) -> BTreeSet<Vec<u8>> {
     let mut forms = BTreeSet::new();
     for text in texts(value) {
         forms.extend(base64(text.as_bytes()));
-        forms.extend(hexadecimal(text.as_bytes()));
+        forms.extend(hexadecimal_forms(text.as_bytes()));
         forms.extend(percent(text).into_iter().chain(escaped(text)).map(String::into_bytes));
         forms.insert(text.as_bytes().to_owned());
     }
@@ -88,8 +89,8 @@ fn base64_of(bytes: &[u8]) -> Vec<u8> {
     encoded
 }
 
-fn hexadecimal(value: &[u8]) -> Vec<Vec<u8>> {
-    let lower: String = value.iter().map(|byte| format!("{byte:02x}")).collect();
+fn hexadecimal_forms(value: &[u8]) -> Vec<Vec<u8>> {
+    let lower = hexadecimal(value);
     [lower.to_uppercase(), lower]
         .into_iter()
         .filter(|form| form.len() >= LEAST_ENCODED)

@@ -1,6 +1,7 @@
 //! Renders the page as one file.
 
 use sha2::{Digest, Sha256};
+use spotsweep_protocol::words::hexadecimal;
 
 use super::model::Report;
 
@@ -50,7 +51,7 @@ const DIGITS: usize = 6;
 /// nonce that is a hash of the data, so nothing in the data can contain it.
 pub fn render(report: &Report) -> String {
     let data = escaped(&serde_json::to_string(report).unwrap_or_else(|error| format!("{{\"error\":\"{error}\"}}")));
-    let nonce: String = Sha256::digest(&data).iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    let nonce = hexadecimal(&Sha256::digest(&data)[..16]);
     let mut page = String::with_capacity(PAGE.len() + STYLE.len() + SCRIPT.len() + data.len() + 256);
     for part in PAGE.split("%%") {
         page.push_str(match part {
