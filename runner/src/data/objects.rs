@@ -8,9 +8,9 @@ use aws_sdk_s3::Client;
 use aws_sdk_s3::error::{DisplayErrorContext, SdkError};
 use aws_sdk_s3::operation::get_object::{GetObjectError, GetObjectOutput};
 use aws_sdk_s3::primitives::ByteStream;
-use aws_sdk_s3::types::ServerSideEncryption;
+use aws_sdk_s3::types::{ChecksumMode, ServerSideEncryption};
 use bytes::Bytes;
-use spotsweep_data_cache::{Answer, Body, GetError, Objects, Wanted};
+use spotsweep_data_cache::{Answer, Body, Check, GetError, Objects, Wanted};
 use spotsweep_protocol::claim::{DataObject, DataSet, listing_key};
 use tokio::task::block_in_place;
 
@@ -51,15 +51,27 @@ impl Objects for S3Objects {
         let object = DataObject { key: wanted.key.to_owned(), size: 0, etag: String::new() };
         let request = self.s3.get_object().bucket(&self.set.bucket).key(self.set.key(&object)).if_match(wanted.etag);
         let range = wanted.range.clone().map(|Range { start, end }| format!("bytes={start}-{}", end.saturating_sub(1)));
-        let found = request.set_range(range).send().await.map_err(|error| refused(&error))?;
-        Ok(Answer { etag_is_md5: is_md5(&found), body: Content(found.body) })
+        let is_whole = range.is_none();
+        let request = request.set_range(range).checksum_mode(ChecksumMode::Enabled);
+        let found = request.send().await.map_err(|error| refused(&error))?;
+        Ok(Answer { check: check(&found, is_whole), body: Content(found.body) })
     }
 }
 
-/// <https://docs.aws.amazon.com/AmazonS3/latest/API/API_Object.html>
-fn is_md5(found: &GetObjectOutput) -> bool {
+/// The SDK compares a whole object with its CRC, which takes less time than an MD5. S3 adds a CRC64NVME to objects that
+/// are uploaded without a checksum (<https://docs.aws.amazon.com/AmazonS3/latest/API/API_Checksum.html>). A CRC with a
+/// hyphen is computed from those of the object's parts, and the SDK does not compare it.
+fn check(found: &GetObjectOutput, is_whole: bool) -> Check {
     let is_plain = matches!(found.server_side_encryption, None | Some(ServerSideEncryption::Aes256));
-    is_plain && found.sse_customer_algorithm.is_none()
+    let crcs = [&found.checksum_crc64_nvme, &found.checksum_crc32_c, &found.checksum_crc32];
+    let has_crc = crcs.into_iter().flatten().next().is_some_and(|crc| !crc.contains('-'));
+    if is_whole && has_crc {
+        Check::Source
+    } else if is_plain && found.sse_customer_algorithm.is_none() {
+        Check::Md5
+    } else {
+        Check::Nothing
+    }
 }
 
 fn refused(error: &SdkError<GetObjectError>) -> GetError {

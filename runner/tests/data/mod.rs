@@ -8,6 +8,7 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use spotsweep_needs::{met, programs, root};
+use spotsweep_protocol::words::hexadecimal;
 use tokio::time::sleep;
 
 use crate::world::{Answer, Outcome, World, preparing};
@@ -32,8 +33,7 @@ fn set(name: &str, etag: &str) -> Value {
 }
 
 fn set_of(objects: &[(&str, &[u8])], (name, etag): (&str, &str)) -> Value {
-    let sha256 = Sha256::digest(listing_of(objects, etag));
-    let sha256: String = sha256.iter().map(|byte| format!("{byte:02x}")).collect();
+    let sha256 = hexadecimal(Sha256::digest(listing_of(objects, etag)));
     let bytes: usize = objects.iter().map(|(_, bytes)| bytes.len()).sum();
     json!({"name": name, "bucket": "b", "prefix": "data/set/", "sha256": sha256, "objects": objects.len(), "bytes": bytes})
 }
@@ -110,6 +110,18 @@ async fn a_data_set_is_fetched_once_and_read_only() {
     assert_eq!((third.code, requests(&world) + requests(&other)), (Some(0), 2), "{}", third.stderr);
     assert!(began.elapsed() < Duration::from_secs(20));
     assert!(third.stderr.contains("are on this instance"), "{}", third.stderr);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_that_arrives_damaged_is_fetched_again() {
+    if !met(root().or_else(|| programs(&["unshare"]))) {
+        return;
+    }
+    let world = world(grants_both).await;
+    world.damage("data/set/labels.csv", "cUDnvmv6zx4=");
+    let script = r#"test "$(cat "$SPOTSWEEP_DATA_MY_SET/labels.csv")" = cat,1"#;
+    let outcome = run(&world, &world.path("cache"), script).await;
+    assert_eq!((outcome.code, requests(&world)), (Some(0), 3), "{}", outcome.stderr);
 }
 
 /// The disk has room for one of two data sets.

@@ -2,7 +2,7 @@
 
 mod server;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -49,6 +49,10 @@ pub(crate) struct Seen {
     /// The times with which invocations were signed.
     pub(crate) signed_at: Vec<String>,
     pub(crate) objects: BTreeMap<String, Vec<u8>>,
+    /// The CRC64NVME of objects, in base64.
+    checksums: BTreeMap<String, &'static str>,
+    /// The objects whose next answer has another first byte.
+    damaged: BTreeSet<String>,
     /// Every S3 request as `METHOD key?query`.
     pub(crate) requests: Vec<String>,
     parts: BTreeMap<u32, Vec<u8>>,
@@ -296,6 +300,13 @@ impl World {
     /// Puts an object into the bucket.
     pub(crate) fn put(&self, key: &str, bytes: Vec<u8>) {
         self.server.seen.lock().unwrap().objects.insert(key.to_owned(), bytes);
+    }
+
+    /// Sends the checksum with an object, and damages its next answer.
+    pub(crate) fn damage(&self, key: &str, checksum: &'static str) {
+        let mut seen = self.server.seen.lock().unwrap();
+        seen.checksums.insert(key.to_owned(), checksum);
+        seen.damaged.insert(key.to_owned());
     }
 
     /// Keeps a secret in Secrets Manager, or an error for it: the members of GetSecretValue's answer.

@@ -129,8 +129,14 @@ impl Server {
             return reply(412, &[], "<Error><Code>PreconditionFailed</Code><Message>changed</Message></Error>");
         }
         if *method == Method::GET && !headers.contains_key("range") {
-            return match seen.objects.get(key) {
-                Some(bytes) => reply(200, &[("etag", "\"e\"")], bytes.clone()),
+            let is_damaged = seen.damaged.remove(key);
+            let checksum = seen.checksums.get(key).map(|checksum| ("x-amz-checksum-crc64nvme", *checksum));
+            let headers: Vec<_> = checksum.into_iter().chain([("etag", "\"e\"")]).collect();
+            return match seen.objects.get(key).cloned() {
+                Some(mut bytes) => {
+                    bytes.iter_mut().take(usize::from(is_damaged)).for_each(|byte| *byte ^= 1);
+                    reply(200, &headers, bytes)
+                }
                 // S3's answer for a missing key if the caller may not list keys.
                 None => reply(403, &[], "<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"),
             };

@@ -14,8 +14,9 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use md5::{Digest as _, Md5};
 use sha2::Sha256;
-use spotsweep_data_cache::{Answer, Body, Cache, GetError, Objects, Settings, Wanted};
+use spotsweep_data_cache::{Answer, Body, Cache, Check, GetError, Objects, Settings, Wanted};
 use spotsweep_protocol::claim::{DataObject, DataSet, Listing};
+use spotsweep_protocol::words::hexadecimal;
 
 /// What a TLS record brings at most.
 const PIECE_BYTES: usize = 16 << 10;
@@ -41,7 +42,7 @@ impl Objects for Memory {
         }
         let range = wanted.range.clone().unwrap_or(0..self.content.len() as u64);
         let content = self.content.slice(range.start as usize..range.end as usize);
-        Ok(Answer { body: Pieces(content), etag_is_md5: true })
+        Ok(Answer { body: Pieces(content), check: Check::Md5 })
     }
 }
 
@@ -52,10 +53,6 @@ impl Body for Pieces {
         tokio::task::yield_now().await;
         (!piece.is_empty()).then_some(Ok(piece))
     }
-}
-
-fn hex(digest: impl AsRef<[u8]>) -> String {
-    digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Seconds in programs and in the kernel: <https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html>.
@@ -73,7 +70,7 @@ async fn main() {
     let latency = Duration::from_millis(latency.parse().unwrap());
     let (objects, size): (u64, usize) = (objects.parse().unwrap(), size.parse().unwrap());
     let content: Bytes = (0..size).map(|at| (at * 7 + at / 251) as u8).collect::<Vec<u8>>().into();
-    let etag = format!("\"{}\"", hex(Md5::digest(&content)));
+    let etag = format!("\"{}\"", hexadecimal(Md5::digest(&content)));
     let mut text = Vec::new();
     for number in 0..objects {
         let key = format!("{:04}/{number:07}", number / 1_000);
@@ -91,7 +88,7 @@ async fn main() {
         bucket: "memory".to_owned(),
         prefix: String::new(),
         unpack: false,
-        listing: Listing { sha256: hex(Sha256::digest(&text)), objects, bytes },
+        listing: Listing { sha256: hexadecimal(Sha256::digest(&text)), objects, bytes },
     };
     let cache = Cache::open(&Path::new(folder).join("cache")).unwrap();
     let source = Arc::new(Memory { content, listing: file.unwrap(), latency });

@@ -39,4 +39,4 @@ mod unpack;
 pub use cache::{Cache, Held, Progress};
 pub use error::DataError;
 pub use settings::Settings;
-pub use source::{Answer, Body, GetError, Objects, Wanted};
+pub use source::{Answer, Body, Check, GetError, Objects, Wanted};

@@ -10,7 +10,7 @@ use tokio::time::sleep;
 
 use crate::blocking::blocking;
 use crate::error::DataError;
-use crate::source::{Answer, Body as _, GetError, Objects, Wanted};
+use crate::source::{Answer, Body as _, Check, GetError, Objects, Wanted};
 use crate::target::Target;
 
 const WRITE: &str = "write a file of the data set";
@@ -63,13 +63,13 @@ impl Part {
     /// Gets the range. What breaks off is repeated from where it broke off. When the last range of an object is there,
     /// the object is checked, and unpacked if it is an archive.
     pub(crate) async fn run<O: Objects>(mut self, objects: &O) -> Result<(), DataError> {
-        let etag_is_md5 = self.get(objects).await?;
+        let check = self.get(objects).await?;
         let target = self.target;
         if !target.has_all() {
             return Ok(());
         }
         let size = target.object.size;
-        if etag_is_md5 && self.range != (0..size) && target.md5().is_some() {
+        if check == Check::Md5 && target.md5().is_some() {
             let checked = Arc::clone(&target);
             match blocking(move || checked.compare_file()).await {
                 Err(DataError::Damaged { .. }) => {
@@ -82,13 +82,14 @@ impl Part {
         crate::unpack::unpack(target).await
     }
 
-    /// Gets the range, and returns whether the ETag is an MD5. A whole object is compared with it.
-    async fn get<O: Objects>(&mut self, objects: &O) -> Result<bool, DataError> {
+    /// Gets the range, and returns how its object is still to be checked.
+    async fn get<O: Objects>(&mut self, objects: &O) -> Result<Check, DataError> {
         let mut pauses = self.target.site.pace.pauses.into_iter();
         loop {
             let failed = match self.pull(objects).await {
-                Ok(etag_is_md5) => match self.written.hash.take().map(|hash| self.target.compare(hash)) {
-                    None | Some(Ok(())) => return Ok(etag_is_md5),
+                Ok(check) => match self.written.hash.take().map(|hash| self.target.compare(hash)) {
+                    None => return Ok(check),
+                    Some(Ok(())) => return Ok(Check::Nothing),
                     Some(Err(damaged)) => {
                         self.restart();
                         damaged
@@ -103,15 +104,16 @@ impl Part {
     }
 
     /// Makes one request for what is missing, and writes all that arrives.
-    async fn pull<O: Objects>(&mut self, objects: &O) -> Result<bool, DataError> {
+    async fn pull<O: Objects>(&mut self, objects: &O) -> Result<Check, DataError> {
         let target = Arc::clone(&self.target);
         let (key, end) = (&target.object.key, self.range.end);
         let missing = self.written.at..end;
         let range = (missing != (0..target.object.size)).then(|| missing.clone());
         let wanted = Wanted { key, etag: &target.object.etag, range };
         let answer = ask(objects, &wanted, target.site.pace.pauses).await;
-        let Answer { mut body, etag_is_md5 } = answer.map_err(|error| DataError::get(key, error))?;
-        if self.written.at == 0 && self.range.end == target.object.size && etag_is_md5 && target.md5().is_some() {
+        let Answer { mut body, check } = answer.map_err(|error| DataError::get(key, error))?;
+        let is_whole = missing == (0..target.object.size);
+        if is_whole && check == Check::Md5 && target.md5().is_some() {
             self.written.hash = Some(Md5::new());
         }
         let mut left = missing.end - missing.start;
@@ -142,7 +144,7 @@ impl Part {
         }
         self.flush().await?;
         if left == 0 {
-            return Ok(etag_is_md5);
+            return Ok(check);
         }
         Err(DataError::Broken { key: key.clone(), message: format!("the answer ended {left} bytes early") })
     }

@@ -36,9 +36,21 @@ pub struct Wanted<'a> {
 pub struct Answer<B> {
     /// The content.
     pub body: B,
-    /// Whether an ETag of 32 hexadecimal digits is the content's MD5. That is so with SSE-S3 and without encryption,
-    /// and not with SSE-KMS or SSE-C: <https://docs.aws.amazon.com/AmazonS3/latest/API/API_Object.html>.
-    pub etag_is_md5: bool,
+    /// How the content can be checked.
+    pub check: Check,
+}
+
+/// How the content of an object can be checked, besides its size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Check {
+    /// The source computes a checksum while the whole object is read, and ends it with an error if it is wrong. A ranged
+    /// request has no such checksum.
+    Source,
+    /// An ETag of 32 hexadecimal digits is the MD5. That is so with SSE-S3 and without encryption:
+    /// <https://docs.aws.amazon.com/AmazonS3/latest/API/API_Object.html>.
+    Md5,
+    /// There is nothing to compare it with.
+    Nothing,
 }
 
 /// The content of an answer, piece by piece.

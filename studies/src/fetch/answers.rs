@@ -140,6 +140,8 @@ impl Store {
         let mut headers = format!("etag: {etag}\r\n{SENT}");
         if is_part {
             headers += &format!("content-range: bytes {}-{}/{size}\r\n", range.start, range.end - 1);
+        } else if request.wants_checksum {
+            headers += &format!("x-amz-checksum-crc64nvme: {}\r\n", self.objects.crc64_nvme());
         }
         Answer { status: if is_part { 206 } else { 200 }, headers, body: Body::Object(range), is_stored: false }
     }

@@ -3,9 +3,13 @@
 use std::ops::Range;
 use std::sync::LazyLock;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use crc_fast::CrcAlgorithm;
 use md5::{Digest as _, Md5};
 use sha2::Sha256;
 use spotsweep_protocol::claim::{DataObject, DataSet, Listing};
+use spotsweep_protocol::words::hexadecimal;
 
 /// The bucket of everything.
 pub(super) const BUCKET: &str = "b";
@@ -38,14 +42,19 @@ pub struct Objects {
     /// The size of each.
     pub bytes: u64,
     etag: String,
+    crc64_nvme: String,
 }
 
 impl Objects {
-    /// Computes the ETag, which is the content's MD5.
+    /// Computes the ETag, which is the content's MD5, and the checksum.
     pub fn new(number: u64, bytes: u64) -> Self {
-        let mut hash = Md5::new();
-        pieces(0..bytes).for_each(|piece| hash.update(piece));
-        Self { number, bytes, etag: format!("\"{}\"", hexadecimal(&hash.finalize())) }
+        let (mut hash, mut crc) = (Md5::new(), crc_fast::Digest::new(CrcAlgorithm::Crc64Nvme));
+        pieces(0..bytes).for_each(|piece| {
+            hash.update(piece);
+            crc.update(piece);
+        });
+        let etag = format!("\"{}\"", hexadecimal(hash.finalize()));
+        Self { number, bytes, etag, crc64_nvme: BASE64_STANDARD.encode(crc.finalize().to_be_bytes()) }
     }
 
     /// The bytes of all objects.
@@ -56,6 +65,12 @@ impl Objects {
     /// Returns the ETag of each object, with its quotes.
     pub fn etag(&self) -> &str {
         &self.etag
+    }
+
+    /// Returns the CRC64NVME of each object in base64, which S3 computes where its uploader gave no checksum
+    /// (<https://docs.aws.amazon.com/AmazonS3/latest/API/API_Checksum.html>).
+    pub(super) fn crc64_nvme(&self) -> &str {
+        &self.crc64_nvme
     }
 
     /// Returns the path of an object in the data set. The paths are in the order of their numbers.
@@ -81,7 +96,7 @@ impl Objects {
 
     /// Returns the data set as a grant has it.
     pub(super) fn data_set(&self) -> DataSet {
-        let sha256 = hexadecimal(&Sha256::digest(self.listing()));
+        let sha256 = hexadecimal(Sha256::digest(self.listing()));
         let listing = Listing { sha256, objects: self.number, bytes: self.total() };
         DataSet { name: NAME.to_owned(), bucket: BUCKET.to_owned(), prefix: PREFIX.to_owned(), unpack: false, listing }
     }
@@ -96,8 +111,4 @@ pub(super) fn pieces(range: Range<u64>) -> impl Iterator<Item = &'static [u8]> {
         at += length as u64;
         (length > 0).then(|| &BLOCK[start..start + length])
     })
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

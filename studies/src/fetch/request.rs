@@ -17,6 +17,8 @@ pub(super) struct Request {
     /// The value of `Range`.
     range: Option<String>,
     pub(super) if_match: Option<String>,
+    /// Whether the answer is to have the object's checksum.
+    pub(super) wants_checksum: bool,
     pub(super) body: Vec<u8>,
 }
 
@@ -83,6 +85,7 @@ fn parse(unread: &[u8]) -> io::Result<Option<(Request, usize, usize)>> {
         query: query.to_owned(),
         range: header("range"),
         if_match: header("if-match"),
+        wants_checksum: header("x-amz-checksum-mode").is_some_and(|mode| mode == "ENABLED"),
         body: Vec::new(),
     };
     Ok(Some((request, length, head)))

@@ -10,8 +10,9 @@ use bytes::Bytes;
 use md5::{Digest as _, Md5};
 use sha2::Sha256;
 use spotsweep_protocol::claim::{DataObject, DataSet, Listing};
+use spotsweep_protocol::words::hexadecimal;
 
-use crate::source::{Answer, Body, GetError, Objects, Wanted};
+use crate::source::{Answer, Body, Check, GetError, Objects, Wanted};
 
 /// How one answer fails.
 #[derive(Debug, Clone)]
@@ -36,6 +37,7 @@ pub(crate) struct Bucket {
     /// The lines of the listing.
     lines: Vec<DataObject>,
     pub(crate) is_kms: bool,
+    pub(crate) has_checksums: bool,
     /// The faults of the next answers for a key.
     pub(crate) faults: Mutex<Vec<(String, Fault)>>,
     /// The requests for bytes of objects.
@@ -43,14 +45,10 @@ pub(crate) struct Bucket {
     pub(crate) listings: Mutex<u64>,
 }
 
-pub(crate) fn hex(digest: impl AsRef<[u8]>) -> String {
-    digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 impl Bucket {
     pub(crate) fn of(objects: BTreeMap<String, Vec<u8>>) -> Self {
         let line = |(key, content): (&String, &Vec<u8>)| {
-            let etag = format!("\"{}\"", hex(Md5::digest(content)));
+            let etag = format!("\"{}\"", hexadecimal(Md5::digest(content)));
             DataObject { key: key.clone(), size: content.len() as u64, etag }
         };
         let lines = objects.iter().map(line).collect();
@@ -85,7 +83,7 @@ impl Bucket {
             prefix: "prefix/".to_owned(),
             unpack,
             listing: Listing {
-                sha256: hex(Sha256::digest(self.text())),
+                sha256: hexadecimal(Sha256::digest(self.text())),
                 objects: self.lines.len() as u64,
                 bytes: self.lines.iter().map(|object| object.size).sum(),
             },
@@ -134,7 +132,12 @@ impl Objects for Bucket {
             }
             Some(Fault::Long) => content = [&content[..], b"!"].concat().into(),
         }
-        Ok(Answer { body: Pieces { content, end }, etag_is_md5: !self.is_kms })
+        let check = match (self.has_checksums && wanted.range.is_none(), self.is_kms) {
+            (true, _) => Check::Source,
+            (false, true) => Check::Nothing,
+            (false, false) => Check::Md5,
+        };
+        Ok(Answer { body: Pieces { content, end }, check })
     }
 }
 

@@ -99,6 +99,28 @@ async fn no_md5_is_compared_where_there_is_none() {
 }
 
 #[tokio::test]
+async fn the_source_checks_whole_objects_and_no_resumed_ones() {
+    let bucket = |size| {
+        let mut bucket = Bucket::one("a", content(1, size));
+        bucket.has_checksums = true;
+        bucket
+    };
+    // The MD5 of ranges is compared, so one that is wrong leads to a request for the whole object.
+    let other = "\"0123456789abcdef0123456789abcdef\"".to_owned();
+    for (size, requests) in [(10, 1), (17 * MIB, 3)] {
+        let wrong = Arc::new(bucket(size).listed(|lines| lines[0].etag.clone_from(&other)));
+        let (_folder, cache) = super::cache();
+        super::acquire(&cache, (&wrong.set(false), &wrong)).await.unwrap();
+        assert_eq!((wrong.asked("a").len(), wrong.asked("a").last()), (requests, Some(&None)));
+    }
+    let broken = Arc::new(bucket(10).failing("a", &[Fault::Broken(5), Fault::Flipped(0)]));
+    let (_folder, cache) = super::cache();
+    let held = super::acquire(&cache, (&broken.set(false), &broken)).await.unwrap();
+    assert!(super::files(held.path())["a"] == content(1, 10));
+    assert_eq!(broken.asked("a"), [None, Some(5..10), None]);
+}
+
+#[tokio::test]
 async fn a_standstill_ends() {
     let (_folder, mut cache) = super::cache();
     (cache.pace.report, cache.pace.standstill) = (Duration::from_millis(20), Duration::from_millis(400));
