@@ -1,11 +1,13 @@
 //! Gets one object, or one range of a large one.
 
+use std::io::{self, ErrorKind, IoSlice};
 use std::ops::Range;
-use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use md5::{Digest as _, Md5};
+use rustix::io::{pwritev, retry_on_intr};
 use tokio::time::sleep;
 
 use crate::blocking::blocking;
@@ -16,7 +18,9 @@ use crate::target::Target;
 const WRITE: &str = "write a file of the data set";
 /// What is gathered in memory before it is written: a blocking thread for each piece of an answer would cost more
 /// than the writing.
-const BUFFER_BYTES: usize = 512 << 10;
+const GATHERED_BYTES: usize = 512 << 10;
+/// The most pieces that are written at once. Linux takes 1 024 (`IOV_MAX`).
+const GATHERED_PIECES: usize = 512;
 
 /// A range of an object on its way to the disk.
 #[derive(Debug)]
@@ -30,9 +34,10 @@ pub(crate) struct Part {
 /// What a blocking thread works on.
 #[derive(Debug, Default)]
 struct Written {
-    /// The position of the next byte in the object.
+    /// The position in the object of the next byte that is to be written.
     at: u64,
-    buffer: Vec<u8>,
+    /// What has arrived and is not written yet, as it came. It is not copied.
+    pieces: Vec<Bytes>,
     /// Of all bytes of the object up to `at`, if its MD5 is to be compared.
     hash: Option<Md5>,
 }
@@ -40,13 +45,30 @@ struct Written {
 impl Written {
     fn write(&mut self, target: &Target) -> Result<(), DataError> {
         let file = target.open()?;
-        file.write_all_at(&self.buffer, self.at).map_err(DataError::disk(WRITE))?;
         if let Some(hash) = &mut self.hash {
-            hash.update(&self.buffer);
+            self.pieces.iter().for_each(|piece| hash.update(piece));
         }
-        self.at += self.buffer.len() as u64;
-        self.buffer.clear();
+        let mut slices: Vec<IoSlice<'_>> = self.pieces.iter().map(|piece| IoSlice::new(piece)).collect();
+        let mut slices = &mut slices[..];
+        while !slices.is_empty() {
+            let written = retry_on_intr(|| pwritev(file, slices, self.at)).map_err(io::Error::from);
+            let written =
+                written.and_then(|count| if count > 0 { Ok(count) } else { Err(ErrorKind::WriteZero.into()) });
+            let count = written.map_err(DataError::disk(WRITE))?;
+            self.at += count as u64;
+            IoSlice::advance_slices(&mut slices, count);
+        }
+        self.pieces.clear();
         Ok(())
+    }
+
+    /// Keeps a piece. Returns whether it is time to write.
+    fn gather(&mut self, piece: Bytes) -> bool {
+        // Linux writes nothing of an empty piece, which would look like a full disk.
+        if !piece.is_empty() {
+            self.pieces.push(piece);
+        }
+        self.pieces.len() >= GATHERED_PIECES || self.pieces.iter().map(Bytes::len).sum::<usize>() >= GATHERED_BYTES
     }
 }
 
@@ -118,7 +140,7 @@ impl Part {
         }
         let mut left = missing.end - missing.start;
         while let Some(piece) = body.next().await {
-            let mut piece = match piece {
+            let piece = match piece {
                 Ok(piece) => piece,
                 Err(error) => {
                     self.flush().await?;
@@ -134,12 +156,8 @@ impl Part {
                 DataError::Damaged { key: key.clone(), why }
             })?;
             target.site.meter.arrive(piece.len());
-            while !piece.is_empty() {
-                let room = BUFFER_BYTES - self.written.buffer.len();
-                self.written.buffer.extend_from_slice(&piece.split_to(room.min(piece.len())));
-                if self.written.buffer.len() == BUFFER_BYTES {
-                    self.flush().await?;
-                }
+            if self.written.gather(piece) {
+                self.flush().await?;
             }
         }
         self.flush().await?;
