@@ -64,6 +64,7 @@ async fn a_disk_that_is_too_small_is_warned_of_and_an_unknown_one_is_not() {
         ("all have room", of(json!(["c7i.large"]), Some("100"), FOLDER), &[] as &[&str]),
         ("they have disks of their own", of(json!(["g5.xlarge", "g6"]), Some("0"), FOLDER), &[]),
         ("some have none", of(json!(["g5.xlarge", "c7i.large"]), Some("0"), FOLDER), &["c7i.large"]),
+        ("a type and its family", of(json!(["g5.xlarge", "c7i.large", "c7i"]), Some("0"), FOLDER), &["c7i.large"]),
         ("the launch template is another one", of(json!(["c7i.large"]), None, FOLDER), &[]),
         ("the folder is another one", of(json!(["c7i.large"]), Some("0"), "/mnt/large"), &[]),
         ("Batch chooses the families", of(json!(["optimal"]), Some("0"), FOLDER), &[]),
@@ -75,6 +76,8 @@ async fn a_disk_that_is_too_small_is_warned_of_and_an_unknown_one_is_not() {
         let warnings = &sweep.plan.as_ref().unwrap().warnings;
         assert_eq!(warnings.len(), expected.len(), "{name}: {warnings:?}");
         let of_disks = warnings.iter().zip(expected);
-        of_disks.for_each(|(warning, small)| assert!(warning.0.message.contains(small), "{name}: {warning:?}"));
+        of_disks.for_each(|(warning, small)| {
+            assert_eq!(warning.0.message.matches(small).count(), 1, "{name}: {warning:?}");
+        });
     }
 }

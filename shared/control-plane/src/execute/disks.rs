@@ -19,6 +19,9 @@ pub(super) async fn look_up(batch: &impl Batch, ec2: &impl Ec2, queue: &Queue) -
             None => return Ok(Vec::new()),
         }
     }
+    // A type may be in several environments, or be named besides its family.
+    disks.sort_unstable();
+    disks.dedup();
     Ok(if found.len() == queue.environments.len() { disks } else { Vec::new() })
 }
 

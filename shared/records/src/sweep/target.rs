@@ -56,7 +56,7 @@ pub struct Target {
 }
 
 /// The disk on which instances of one type keep data sets.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DataDisk {
     /// The instance type.
     pub instance_type: String,
