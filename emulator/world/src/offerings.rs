@@ -95,7 +95,11 @@ impl World {
         types.sort_unstable();
         types.dedup();
         types.retain(|name| self.settings.zones.iter().any(|zone| self.is_offered(name, zone)));
-        Ok(types.into_iter().map(|name| (catalog::nvme_gb(&name), name)).map(|(gb, name)| (name, gb)).collect())
+        let with_disks = |name: String| {
+            let nvme_gb = catalog::nvme_gb(&name);
+            (name, nvme_gb)
+        };
+        Ok(types.into_iter().map(with_disks).collect())
     }
 
     /// Returns instance types with the zones that offer them. The patterns are names, or a family with `.*`.
