@@ -127,6 +127,8 @@ pub struct Watch {
     pub used: Option<BTreeSet<(String, Call)>>,
     /// The earliest step from which each trial's next attempt may start.
     sealed: BTreeMap<TrialRef, u32>,
+    /// What `sealed` had for each trial before its last rollback of a complete checkpoint.
+    before_rollback: BTreeMap<TrialRef, u32>,
     /// The completed steps of each trial that has ended by itself.
     finished: BTreeMap<TrialRef, u32>,
     /// The volumes of each trial that a runner has verified.
@@ -341,6 +343,8 @@ impl Watch {
         if step < sealed {
             self.is_wrong(Seen::Lost, format!("{trial}: attempt {attempt} starts from step {step}, not {sealed}"));
         }
+        // It trains from there, so no later undo goes back before this.
+        self.before_rollback.remove(trial);
         let before = self.resumes.iter().rev().find(|resume| resume.trial == trial.index);
         let moved = before.is_some_and(|before| before.zone != zone);
         let zone = zone.to_owned();

@@ -58,6 +58,21 @@ fn a_rollback_that_does_not_help_is_taken_back() {
     }
 }
 
+/// The instance was lost between a checkpoint and its pointer. Two attempts on a bad instance go back from the newest
+/// checkpoint, and two more from the one that the pointer names.
+#[test]
+fn an_undone_rollback_leaves_the_pointer_as_the_training_left_it() {
+    let mut bench = trained(&NAMES[..2], 0);
+    bench.write("latest", b"checkpoint-2");
+    bench.write(NAMES[2], &zip_of(b"3"));
+    for _ in 0..2 {
+        assert_eq!(fail_until_the_end(&mut bench, &|_| "CUDA error: out of memory".to_owned()), 2);
+        assert_eq!(fs::read_to_string(bench.at("latest")).unwrap(), "checkpoint-2");
+        assert_eq!(fs::read(bench.at(NAMES[1])).unwrap(), content(NAMES[1]));
+        assert!(fs::read(bench.at(NAMES[2])).unwrap() == zip_of(b"3"));
+    }
+}
+
 #[test]
 fn a_rollback_to_the_last_sealed_version_is_taken_back() {
     let mut bench = Bench::new(true);

@@ -10,6 +10,7 @@ use spotsweep_attempt::{Action, Answer, Event, Stop};
 use spotsweep_protocol::claim::{Outputs, Reply, Request, Rollback, Seal};
 use spotsweep_records::trial::Trial;
 use spotsweep_seal::{AtEnd, BadEnd, Sealer};
+use spotsweep_world::ebs::View;
 
 use super::command::KILLED;
 use super::workspace::POINT;
@@ -130,6 +131,9 @@ impl Simulation {
         match fails && rollback.is_some() {
             true => self.watch.made_look_bad(&agent.container.trial),
             false => self.watch.put_aside(&self.chaos.habits, &agent.container.trial, &before, &after),
+        }
+        if has_put_back(&before, &after) {
+            self.watch.took_back(&agent.container.trial);
         }
         let goes_back = rollback.is_some();
         (agent.left.sealer, agent.left.rollback) = (Some(sealer), rollback);
@@ -269,6 +273,12 @@ impl Simulation {
             None => Ok(None),
         }
     }
+}
+
+/// Whether a quarantined file has left its quarantine.
+fn has_put_back(before: &View, after: &View) -> bool {
+    let mut quarantined = before.files.keys().filter(|path| path.starts_with(".spotsweep/torn/"));
+    quarantined.any(|path| !after.files.contains_key(path))
 }
 
 impl Agent {

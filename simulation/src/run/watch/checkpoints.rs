@@ -73,7 +73,15 @@ impl Watch {
     /// A complete checkpoint was quarantined because the script always fails. The trial may now start from an earlier
     /// one.
     pub(in crate::run) fn made_look_bad(&mut self, trial: &TrialRef) {
-        self.sealed.remove(trial);
+        self.before_rollback.insert(trial.clone(), self.sealed.remove(trial).unwrap_or(0));
+    }
+
+    /// That rollback was undone. The trial starts from where it would have started without it, even if the rollback
+    /// went to a checkpoint of a later step, which the script's pointer did not name yet.
+    pub(in crate::run) fn took_back(&mut self, trial: &TrialRef) {
+        if let Some(step) = self.before_rollback.remove(trial) {
+            self.sealed.insert(trial.clone(), step);
+        }
     }
 
     /// A training starts from a checkpoint.
