@@ -18,6 +18,7 @@ use crate::names::{has_unfinished_part, is_numbered};
 use crate::pointers::Pointers;
 use crate::record::Record;
 use crate::reserve::give_up;
+use crate::rollback::undo::undo_halves;
 use crate::sealer::Sealer;
 use crate::shape::shape;
 use crate::together::{Partner, counters_beside, note, partners};
@@ -35,6 +36,9 @@ impl Sealer {
         let (checkpoints, own) = (point.join(CHECKPOINTS), point.join(OWN));
         give_up(disk, &own);
         let mut seal = Record::read(disk, &own, say)?;
+        if let Some(seal) = &mut seal {
+            undo_halves(disk, [&checkpoints, &own], seal, say)?;
+        }
         let mut files = walk_all(disk, &checkpoints)?;
         seal.iter_mut().for_each(|seal| seal.note_rewritten(disk, &checkpoints, &files));
         let kept = seal.iter().flat_map(Record::kept_files);

@@ -3,7 +3,7 @@
 //! attempt ends in the same way, the checkpoint was not the cause and is put back.
 
 mod halves;
-mod undo;
+pub(crate) mod undo;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -77,7 +77,6 @@ impl Sealer {
         if self.record.failures.iter().all(|failed| newest_ns > failed.newest_ns) {
             self.record.failures.clear();
         }
-        self.forget_undone(disk, &files);
         let place = self.blamed(disk, &files, &checkpoints)?;
         let extents = extents(&checkpoints);
         let is_complete =

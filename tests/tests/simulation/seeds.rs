@@ -43,13 +43,13 @@ fn seeds_from_1500() {
     run(1500..2000);
 }
 
-/// Each of these has found a defect (docs/simulation.md): parts that each save rewrites, data that has changed, and a
-/// fault of the simulation in rollbacks that are undone.
+/// Each of these has found a defect (docs/simulation.md): parts that each save rewrites, data that has changed, and
+/// rollbacks that are undone.
 #[test]
 fn seeds_that_have_found_a_defect() {
     run([
         1_797_634, 1_846_022, 1_848_298, 1_855_698, 1_798_762, 1_800_485, 1_811_356, 1_873_511, 1_859_909, 1_902_877,
-        1_909_086, 1_928_447, 1_982_699, 2_147_968,
+        1_909_086, 1_928_447, 1_982_699, 2_147_968, 2_155_178,
     ]);
 }
 

@@ -1,16 +1,16 @@
 //! Undoes a rollback that does not help: puts back what it has quarantined and replaced.
 
-use std::collections::BTreeMap;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use crate::Say;
 use crate::aside::{REPLACED, ROLLBACK, TORN, places, put_aside, unused};
 use crate::database::with_beside;
-use crate::disk::{Disk, Stamp};
+use crate::disk::Disk;
 use crate::failed::{BadEnd, Failed, Replaced};
 use crate::groups::Group;
 use crate::pointers::replace;
-use crate::record::Sealed;
+use crate::record::{Record, Sealed};
 use crate::sealer::Sealer;
 
 impl Sealer {
@@ -22,7 +22,7 @@ impl Sealer {
 
     /// The quarantine folder of a rollback.
     pub(crate) fn aside(&self, failed: &Failed) -> PathBuf {
-        self.own.join(TORN).join(&failed.folder)
+        aside(&self.own, failed)
     }
 
     /// Quarantines a file or a folder, if it exists.
@@ -63,50 +63,22 @@ impl Sealer {
         self.write_record(disk)
     }
 
-    /// Puts back what was moved and replaced. What lies there now is quarantined.
+    /// Puts back what was moved and replaced. What lies there now is quarantined. All of it is on the volume when this
+    /// returns, because the manifest is to say so.
     pub(crate) fn put_back(&mut self, disk: &dyn Disk, failed: &Failed) -> io::Result<()> {
-        let aside = self.aside(failed);
-        let replaced = aside.with_file_name(format!("{}{REPLACED}", failed.folder));
-        let there = disk.files(&aside)?;
+        let there = disk.files(&self.aside(failed))?;
         // A file that is already back stays, because an instance may be lost between two moves.
         let is_there = |place: &&String| there.keys().any(|path| is_below(path, place));
         let pointers = failed.replaced.iter().filter_map(|pointer| match pointer {
             Replaced::Moved(path) => Some(path),
             Replaced::Link(..) | Replaced::Text(..) => None,
         });
-        for place in failed.moved.iter().chain(pointers).filter(is_there) {
-            for place in with_beside(disk, &self.checkpoints, place) {
-                put_aside(disk, &self.checkpoints, &replaced, &place)?;
-            }
-            disk.rename(&aside.join(place), &self.checkpoints.join(place))?;
-        }
-        for pointer in &failed.replaced {
-            let put = match pointer {
-                Replaced::Link(path, target) => disk.symbolic_link(&self.checkpoints.join(path), target),
-                Replaced::Text(path, text) => replace(disk, &self.checkpoints.join(path), text),
-                Replaced::Moved(_) => Ok(()),
-            };
-            // Without the pointer, the files are still back.
-            put.unwrap_or_else(|error| (self.say)(&format!("{pointer:?} is not back: {error}")));
+        let places = failed.moved.iter().chain(pointers).filter(is_there);
+        put_back(disk, [&self.checkpoints, &self.own], failed, places, self.say)?;
+        if self.is_disk {
+            disk.sync_all(&self.checkpoints)?;
         }
         if failed.is_proven { Ok(()) } else { self.doubt(disk, &failed.moved) }
-    }
-
-    /// Removes rollbacks that a lost instance has not written out: the manifest says that a file was moved, but it is
-    /// still in its place.
-    pub(crate) fn forget_undone(&mut self, disk: &dyn Disk, files: &BTreeMap<String, Stamp>) {
-        let is_there = |path: &str, place: &str, at: i64| {
-            is_below(path, place) && files.get(path).is_some_and(|stamp| stamp.modified_ns == at)
-        };
-        let is_undone = |failed: &Failed| {
-            let aside = self.aside(failed);
-            failed.modified.iter().any(|(path, at)| {
-                let mut moved = failed.moved.iter();
-                moved.any(|place| is_there(path, place, *at)) && disk.stamp(&aside.join(path)).is_err()
-            })
-        };
-        let done = self.record.failures.iter().filter(|failed| !is_undone(failed)).cloned().collect();
-        self.record.failures = done;
     }
 
     /// Seals the files at these places as doubtful.
@@ -118,6 +90,61 @@ impl Sealer {
         }
         Ok(())
     }
+}
+
+/// Undoes the rollbacks that a lost instance has written out only in part, or of which it has undone only a part. Some of
+/// their files are in their places again, and the others are in quarantine.
+pub(crate) fn undo_halves(disk: &dyn Disk, at: [&Path; 2], record: &mut Record, say: Say) -> io::Result<()> {
+    let [checkpoints, own] = at;
+    let is_half = |failed: &Failed| {
+        let is_in_place = |path: &str, at: i64| {
+            let stamp = disk.stamp(&checkpoints.join(path));
+            stamp.is_ok_and(|stamp| stamp.modified_ns == at) && disk.stamp(&aside(own, failed).join(path)).is_err()
+        };
+        let has_moved = |path: &str| failed.moved.iter().any(|place| is_below(path, place));
+        failed.modified.iter().any(|(path, at)| has_moved(path) && is_in_place(path, *at))
+    };
+    let (halves, done) = record.failures.drain(..).partition::<Vec<_>, _>(is_half);
+    record.failures = done;
+    for failed in halves.iter().rev() {
+        // The rest of a folder of which some files are back, too.
+        let there = disk.files(&aside(own, failed))?;
+        put_back(disk, at, failed, there.keys(), say)?;
+    }
+    Ok(())
+}
+
+/// The quarantine folder of a rollback.
+fn aside(own: &Path, failed: &Failed) -> PathBuf {
+    own.join(TORN).join(&failed.folder)
+}
+
+/// Moves these `places` back, and restores the pointers.
+fn put_back<'a>(
+    disk: &dyn Disk,
+    [checkpoints, own]: [&Path; 2],
+    failed: &Failed,
+    places: impl Iterator<Item = &'a String>,
+    say: Say,
+) -> io::Result<()> {
+    let aside = aside(own, failed);
+    let replaced = aside.with_file_name(format!("{}{REPLACED}", failed.folder));
+    for place in places {
+        for place in with_beside(disk, checkpoints, place) {
+            put_aside(disk, checkpoints, &replaced, &place)?;
+        }
+        disk.rename(&aside.join(place), &checkpoints.join(place))?;
+    }
+    for pointer in &failed.replaced {
+        let put = match pointer {
+            Replaced::Link(path, target) => disk.symbolic_link(&checkpoints.join(path), target),
+            Replaced::Text(path, text) => replace(disk, &checkpoints.join(path), text),
+            Replaced::Moved(_) => Ok(()),
+        };
+        // Without the pointer, the files are still back.
+        put.unwrap_or_else(|error| say(&format!("{pointer:?} is not back: {error}")));
+    }
+    Ok(())
 }
 
 /// Whether a path is `place` or lies below it.

@@ -108,6 +108,43 @@ fn what_is_back_already_stays() {
     }
 }
 
+/// The instance was lost before it had written out all moves: of a rollback, or of its undo.
+#[test]
+fn a_rollback_that_is_written_out_in_part_is_undone() {
+    let names = ["step-1-model", "step-1-optimizer", "step-2-model", "step-2-optimizer"];
+    for (place, pointer, is_undo) in
+        [("step-2-model", "step-2-model", true), ("step-2-optimizer", "step-1-model", false)]
+    {
+        let mut bench = Bench::new(true);
+        let (mut sealer, _) = bench.resume();
+        sealer.begin(&bench.disk()).unwrap();
+        for name in names {
+            bench.write(name, &zip_of(name.as_bytes()));
+            sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap();
+        }
+        bench.write("latest", b"step-2-model");
+        let written = names.map(|name| fs::read(bench.at(name)).unwrap());
+        let (mut sealer, _) = bench.resume();
+        sealer.begin(&bench.disk()).unwrap();
+        assert!(sealer.roll_back(&bench.disk(), &failure("CUDA error: out of memory")).unwrap().is_some());
+        if is_undo {
+            sealer.finish(&bench.disk(), &at_rest(), &IN_TIME).unwrap();
+            sealer = bench.resume().0;
+        }
+        let aside = sealer.aside(&sealer.record.failures[0]);
+        fs::rename(aside.join(place), bench.at(place)).unwrap();
+        fs::write(bench.at("latest"), pointer).unwrap();
+
+        let found = bench.resume().1;
+        assert!(found.torn.is_empty(), "{found:?}");
+        for _ in 0..2 {
+            assert!(names.map(|name| fs::read(bench.at(name)).unwrap()) == written, "{place}");
+            assert_eq!(fs::read_to_string(bench.at("latest")).unwrap(), "step-2-model");
+            assert_eq!(fail_until_the_end(&mut bench, &|_| "CUDA error: out of memory".to_owned()), 2);
+        }
+    }
+}
+
 /// `last.pt` is another name of the newest file.
 #[test]
 fn another_name_of_a_file_is_no_other_checkpoint() {
