@@ -6,44 +6,30 @@ use aws_sdk_batch::types::{self, ContainerProperties, EcsProperties, ResourceReq
 use spotsweep_control_plane::calls::JobDefinition;
 
 pub(super) fn job_definition(found: types::JobDefinition) -> JobDefinition<types::JobDefinition> {
-    let resources = resources(found.container_properties.as_ref(), found.ecs_properties.as_ref());
-    let command = found.container_properties.as_ref().map(|container| container.command().to_vec()).unwrap_or_default();
+    let container = found.container_properties.as_ref();
+    let tasks = found.ecs_properties.as_ref().map(EcsProperties::task_properties).unwrap_or_default();
+    let of_tasks = || tasks.iter().flat_map(|task| task.containers());
+    let resources = container.map(ContainerProperties::resource_requirements).unwrap_or_default();
+    let resources = resources.iter().chain(of_tasks().flat_map(|one| one.resource_requirements()));
+    let variables = container.map(ContainerProperties::environment).unwrap_or_default();
+    let variables = variables.iter().chain(of_tasks().flat_map(|one| one.environment()));
+    let volumes = container.map(ContainerProperties::volumes).unwrap_or_default();
+    let volumes = volumes.iter().chain(tasks.iter().flat_map(|task| task.volumes()));
+    let needed =
+        |needed: &ResourceRequirement| Some((needed.r#type()?.as_str().to_owned(), needed.value()?.to_owned()));
     let timeout = found.timeout.as_ref().and_then(|timeout| timeout.attempt_duration_seconds);
     JobDefinition {
         arn: found.job_definition_arn.clone(),
         revision: found.revision.and_then(|revision| u32::try_from(revision).ok()),
         status: found.status.clone(),
         timeout_seconds: timeout.and_then(|seconds| u32::try_from(seconds).ok()),
-        command,
-        image: found.container_properties.as_ref().and_then(|container| container.image.clone()),
-        variables: variables(found.container_properties.as_ref(), found.ecs_properties.as_ref()),
-        folders: folders(found.container_properties.as_ref(), found.ecs_properties.as_ref()),
-        resources,
+        command: container.map(|container| container.command().to_vec()).unwrap_or_default(),
+        image: container.and_then(|container| container.image.clone()),
+        variables: variables.filter_map(|variable| variable.name.clone()).collect(),
+        folders: volumes.filter_map(|volume| volume.host()?.source_path.clone()).collect(),
+        resources: resources.filter_map(needed).collect(),
         properties: found,
     }
-}
-
-fn variables(container: Option<&ContainerProperties>, ecs: Option<&EcsProperties>) -> Vec<String> {
-    let tasks = ecs.map(EcsProperties::task_properties).unwrap_or_default();
-    let of_tasks = tasks.iter().flat_map(|task| task.containers()).flat_map(|one| one.environment());
-    let of_container = container.map(ContainerProperties::environment).unwrap_or_default();
-    of_container.iter().chain(of_tasks).filter_map(|variable| variable.name.clone()).collect()
-}
-
-fn folders(container: Option<&ContainerProperties>, ecs: Option<&EcsProperties>) -> Vec<String> {
-    let tasks = ecs.map(EcsProperties::task_properties).unwrap_or_default();
-    let of_tasks = tasks.iter().flat_map(|task| task.volumes());
-    let of_container = container.map(ContainerProperties::volumes).unwrap_or_default();
-    of_container.iter().chain(of_tasks).filter_map(|volume| volume.host()?.source_path.clone()).collect()
-}
-
-fn resources(container: Option<&ContainerProperties>, ecs: Option<&EcsProperties>) -> Vec<(String, String)> {
-    let tasks = ecs.map(EcsProperties::task_properties).unwrap_or_default();
-    let of_tasks = tasks.iter().flat_map(|task| task.containers()).flat_map(|one| one.resource_requirements());
-    let of_container = container.map(ContainerProperties::resource_requirements).unwrap_or_default();
-    let needed =
-        |needed: &ResourceRequirement| Some((needed.r#type()?.as_str().to_owned(), needed.value()?.to_owned()));
-    of_container.iter().chain(of_tasks).filter_map(needed).collect()
 }
 
 /// The tags of a definition without those that only AWS's services may set, such as CloudFormation's

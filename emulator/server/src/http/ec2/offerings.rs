@@ -6,8 +6,22 @@ use spotsweep_world::{ApiError, World};
 
 const BY_ZONE: &str = "availability-zone";
 
+fn invalid(message: String) -> ApiError {
+    ApiError::ec2("InvalidParameterValue", message)
+}
+
+/// Returns the values of the filters with these names. A filter has one or more.
+fn values<const N: usize>(form: &Form, names: [&str; N]) -> Result<[Vec<String>; N], ApiError> {
+    let mut values = names.map(|_| Vec::new());
+    for filter in form.filters()? {
+        let place = names.iter().position(|name| *name == filter.name);
+        let place = place.ok_or_else(|| invalid(format!("The filter '{}' is invalid", filter.name)))?;
+        values[place].extend(filter.values);
+    }
+    Ok(values)
+}
+
 pub(super) fn describe(world: &mut World, form: &Form) -> Result<String, ApiError> {
-    let invalid = |message: String| ApiError::ec2("InvalidParameterValue", message);
     match form.get("LocationType") {
         Some(BY_ZONE) => {}
         other => {
@@ -15,29 +29,16 @@ pub(super) fn describe(world: &mut World, form: &Form) -> Result<String, ApiErro
             return Err(invalid(format!("LocationType {other} is not emulated by spotsweep-emulator: {BY_ZONE} is.")));
         }
     }
-    let (mut types, mut zones) = (Vec::new(), None);
-    for filter in form.filters()? {
-        match filter.name.as_str() {
-            "instance-type" => types.extend(filter.values),
-            "location" => zones = Some(filter.values),
-            name => return Err(invalid(format!("The filter '{name}' is invalid"))),
-        }
-    }
+    let [types, zones] = values(form, ["instance-type", "location"])?;
     let offered = world.describe_offerings(&types)?.into_iter();
-    let chosen = offered.filter(|(_, zone)| zones.as_ref().is_none_or(|zones| zones.contains(zone)));
+    let chosen = offered.filter(|(_, zone)| zones.is_empty() || zones.contains(zone));
     let entries = chosen
         .map(|(name, zone)| text("instanceType", name) + &text("locationType", BY_ZONE) + &text("location", zone));
     Ok(list("instanceTypeOfferingSet", entries))
 }
 
 pub(super) fn describe_types(world: &mut World, form: &Form) -> Result<String, ApiError> {
-    let mut patterns = Vec::new();
-    for filter in form.filters()? {
-        match filter.name.as_str() {
-            "instance-type" => patterns.extend(filter.values),
-            name => return Err(ApiError::ec2("InvalidParameterValue", format!("The filter '{name}' is invalid"))),
-        }
-    }
+    let [patterns] = values(form, ["instance-type"])?;
     let entries = world.describe_instance_types(&patterns)?.into_iter().map(|(name, nvme_gb)| {
         let storage = nvme_gb.map(|gb| [text("totalSizeInGB", gb.to_string()), text("nvmeSupport", "required")]);
         let is_supported = text("instanceStorageSupported", storage.is_some().to_string());
