@@ -12,7 +12,7 @@ mod bounds;
 mod samples;
 
 fn judged(name: &str, content: &[u8]) -> Completeness {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = spotsweep_needs::scratch();
     fs::write(folder.path().join(name), content).unwrap();
     completeness(&folder.path().join(name)).unwrap()
 }
@@ -163,7 +163,7 @@ fn a_model_of_lightgbm_is_torn_inside_a_part() {
 #[test]
 fn the_data_of_a_tensorflow_checkpoint_are_judged_by_its_index() {
     let (index, data) = tensorflow_pair(&tricky(300));
-    let folder = tempfile::tempdir().unwrap();
+    let folder = spotsweep_needs::scratch();
     let path = folder.path().join("ckpt-1.data-00000-of-00002");
     let judge = |content: &[u8]| {
         fs::write(&path, content).unwrap();
@@ -222,7 +222,7 @@ fn zeros_inside_a_compressed_file_are_missing_parts() {
 
 #[test]
 fn lost_pages_are_missing_parts() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = spotsweep_needs::scratch();
     let data = vec![7; 1 << 20];
     let files = [
         ("model.safetensors", safetensors_of(&data)),
@@ -329,7 +329,7 @@ fn a_log_has_the_pages_of_its_transactions() {
 
 #[test]
 fn the_first_page_of_a_database_may_be_beside_it() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = spotsweep_needs::scratch();
     let path = folder.path().join("study.db");
     fs::write(&path, [0; 1536]).unwrap();
     for (pages, expected) in [(vec![1, 2, 3], Completeness::Whole), (vec![1, 2], Completeness::Torn)] {

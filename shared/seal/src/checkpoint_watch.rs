@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_checkpoint_is_complete_when_it_is_closed_and_quiet() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = spotsweep_needs::scratch();
         let at = |name: &str| folder.path().join(name);
         fs::write(at("old"), "whole").unwrap();
         let mut now = Duration::ZERO;
@@ -170,7 +170,7 @@ mod tests {
             ("3/d/fdde9c", true, "4/d/a79b2e", true),
             ("train.log", true, "model.keras", true),
         ] {
-            let folder = tempfile::tempdir().unwrap();
+            let folder = spotsweep_needs::scratch();
             let at = |name: &str| folder.path().join(name);
             for name in [before, written] {
                 fs::create_dir_all(at(name).parent().unwrap()).unwrap();
@@ -204,7 +204,7 @@ mod tests {
         let cases = cases.into_iter().flat_map(|case| [(None, case), (Some("other.pt"), case)]);
         for (other, (is_known, name, content, is_checkpoint)) in cases {
             let is_checkpoint = is_checkpoint && (other.is_none() || content == MODEL);
-            let workspace = tempfile::tempdir().unwrap();
+            let workspace = spotsweep_needs::scratch();
             let folder = workspace.path().join(CHECKPOINTS);
             fs::create_dir_all(&folder).unwrap();
             fs::create_dir_all(workspace.path().join(OWN)).unwrap();

@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn unfinished_files_are_no_checkpoints() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = spotsweep_needs::scratch();
         for name in ["a/model.pt", "a/model.pt.123.part", "tmp-checkpoint-5/model.pt", ".metadata"] {
             fs::create_dir_all(folder.path().join(name).parent().unwrap()).unwrap();
             fs::write(folder.path().join(name), "x").unwrap();

@@ -110,7 +110,7 @@ mod tests {
     fn wherever_an_attempt_is_lost_the_checkpoint_is_restored_once() {
         let aside = Path::new(OWN).join(ASIDE);
         for steps in 0..=4 {
-            let folder = tempfile::tempdir().unwrap();
+            let folder = spotsweep_needs::scratch();
             let point = folder.path();
             lost_after(steps, point);
             let disk = MountedDisk::below(point);
@@ -140,7 +140,7 @@ mod tests {
             (".spotsweep/restored", "s-0/7"),
         ];
         for (path, content) in cases {
-            let folder = tempfile::tempdir().unwrap();
+            let folder = spotsweep_needs::scratch();
             fs::create_dir(folder.path().join(CHECKPOINTS)).unwrap();
             fs::create_dir(folder.path().join(OWN)).unwrap();
             fs::write(folder.path().join(path), content).unwrap();

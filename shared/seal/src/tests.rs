@@ -44,7 +44,7 @@ struct Bench {
 
 impl Bench {
     fn new(is_disk: bool) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = spotsweep_needs::scratch();
         fs::create_dir_all(folder.path().join(OWN)).unwrap();
         fs::create_dir_all(folder.path().join(CHECKPOINTS)).unwrap();
         Self { folder, is_disk, attempt: 0, clock: 1_000_000 }

@@ -1,4 +1,5 @@
-//! Checks what a test needs of the machine beyond Rust, Python and a C compiler: root, programs, loop devices.
+//! What a test needs of the machine beyond Rust, Python and a C compiler: root, programs, loop devices, a folder in
+//! memory.
 //!
 //! In CI, where `.ci/run` sets `SPOTSWEEP_CI`, a test fails if something is missing. Elsewhere it is skipped with a
 //! message, because `cargo test` has to work for a user without root on an ordinary machine.
@@ -7,6 +8,8 @@ use std::env;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::Command;
+
+use tempfile::TempDir;
 
 /// Programs that are in a Debian package with another name.
 const PACKAGES: [(&str, &str); 9] = [
@@ -20,6 +23,16 @@ const PACKAGES: [(&str, &str); 9] = [
     ("nsenter", "util-linux"),
     ("unshare", "util-linux"),
 ];
+
+/// Returns a new temporary folder for many small files, in memory where Linux has a folder for that (`/dev/shm`). A
+/// disk waits for each fsync(2), and for each removal if its file system was mounted with `discard`.
+///
+/// # Panics
+/// If no temporary folder can be made.
+#[must_use]
+pub fn scratch() -> TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a temporary folder")
+}
 
 /// A missing thing, and how to get it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -139,7 +139,7 @@ pub(super) fn two_parts(first: &[u8], second: &[u8]) -> Vec<u8> {
 
 /// Judges the first `bytes` bytes of a database of three pages, with the file `beside` of this ending next to it.
 pub(super) fn with_beside(bytes: usize, ending: &str, beside: &[u8]) -> Completeness {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = spotsweep_needs::scratch();
     let path = folder.path().join("study.db");
     fs::write(&path, &sqlite_of(3)[..bytes]).unwrap();
     fs::write(folder.path().join(format!("study.db{ending}")), beside).unwrap();

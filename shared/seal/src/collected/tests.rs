@@ -19,7 +19,7 @@ type Case = (&'static [(&'static str, &'static [u8])], &'static [&'static str]);
 
 /// A folder with the files, each a second newer than the one before.
 fn with(written: &[(&str, &[u8])]) -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = spotsweep_needs::scratch();
     let begin = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
     for ((name, content), second) in written.iter().zip(1..) {
         let path = folder.path().join(name);
