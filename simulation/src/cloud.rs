@@ -11,12 +11,12 @@ mod client;
 mod ec2;
 mod ecs;
 mod injected;
-mod multipart;
+pub mod multipart;
 mod others;
 mod s3;
 mod secrets_manager;
 mod ssm;
-mod sts;
+pub mod sts;
 
 use jiff::Timestamp;
 use serde_json::json;

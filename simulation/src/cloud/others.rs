@@ -41,36 +41,3 @@ impl<W: Wait> Draw for Client<'_, W> {
         Ok(self.cloud.draw_token())
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use spotsweep_control_plane::settings::LEASE;
-
-    use crate::harness::Harness;
-    use crate::invocation::InvocationFault;
-
-    /// A rejection quotes the invalid value, which may be longer than an event.
-    #[test]
-    fn a_rejection_fits_into_an_event() {
-        let harness = Harness::new(1);
-        let long = "x".repeat(1 << 20);
-        let event =
-            harness.put("long.yaml", &format!("trials: [{{a: 1}}]\nspotsweep: {{workspace: {{snapshot: {long}}}}}\n"));
-        let answer = harness.invoke(&event).answer.unwrap();
-        assert!(answer.is_ok(), "{answer:?}");
-        assert_eq!(harness.cloud.take_announced().len(), 1);
-    }
-
-    /// `PutEvents` answers 200 although it has not taken the entry.
-    #[test]
-    fn what_the_bus_does_not_take_is_sent_again() {
-        let mut harness = Harness::new(1);
-        let event = harness.put("bad.yaml", "trials: []\n");
-        let fault = InvocationFault { entry_error: Some("InternalFailure"), ..InvocationFault::default() };
-        assert!(harness.invoke_with(&event, fault).answer.unwrap().is_err());
-        assert!(harness.cloud.take_announced().is_empty());
-        harness.pass(LEASE);
-        assert!(harness.invoke(&event).answer.unwrap().is_ok());
-        assert_eq!(harness.cloud.take_announced().len(), 1);
-    }
-}

@@ -40,7 +40,11 @@ impl<W: Wait> Sts for Client<'_, W> {
     }
 }
 
-fn check(wanted: &AssumeRole) -> Result<(), CallError> {
+/// Checks the name and the tags of a session.
+///
+/// # Errors
+/// The refusal that STS returns.
+pub fn check(wanted: &AssumeRole) -> Result<(), CallError> {
     let refused = |code: &str, message: String| Err(CallError::answered(400, code.to_owned(), message));
     let is_name = |letter: char| letter.is_ascii_alphanumeric() || "_+=,.@-".contains(letter);
     if !NAME_CHARS.contains(&wanted.session.chars().count()) || !wanted.session.chars().all(is_name) {
@@ -62,34 +66,4 @@ fn is_tag((key, value): &Tag) -> bool {
         chars.contains(&text.chars().count()) && text.chars().all(is_of_tags)
     };
     is_text(key, &KEY_CHARS) && is_text(value, &VALUE_CHARS)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_and_tags_are_refused_that_sts_refuses() {
-        let of = |session: &str, tags: &[(&str, &str)]| AssumeRole {
-            role: "trial".to_owned(),
-            session: session.to_owned(),
-            tags: tags.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect(),
-        };
-        let long = "x".repeat(257);
-        let cases = [
-            (of("trial-1-attempt-2", &[("sweep", "a_b-0123"), ("restores", "a-b/trials/3")]), None),
-            (of("a", &[]), Some("ValidationError")),
-            (of("trial 1", &[]), Some("ValidationError")),
-            (of(&long[..65], &[]), Some("ValidationError")),
-            (of("trial", &[("", "x")]), Some("ValidationError")),
-            (of("trial", &[(&long[..129], "x")]), Some("ValidationError")),
-            (of("trial", &[("sweep", &long)]), Some("ValidationError")),
-            (of("trial", &[("sweep", "*")]), Some("ValidationError")),
-            (of("trial", &[("sweep", "x"), ("Sweep", "x")]), Some("InvalidParameterValue")),
-        ];
-        for (wanted, code) in cases {
-            let refused = check(&wanted).err();
-            assert_eq!(refused.as_ref().and_then(CallError::refusal), code, "{wanted:?}");
-        }
-    }
 }

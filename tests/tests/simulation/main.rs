@@ -3,6 +3,7 @@
 
 mod bad_instances;
 mod budget;
+mod cloud;
 mod data;
 mod data_disks;
 mod defects;
