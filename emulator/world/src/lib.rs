@@ -46,7 +46,7 @@ pub use filter::{Filter, Selection};
 use ids::{Ids, RunRef};
 pub use instance::{Defect, Instance, InstanceState};
 use lag::Past;
-pub use offerings::Subnet;
+pub use offerings::{InstanceType, Subnet};
 use throttle::Throttle;
 pub use timings::Timings;
 pub use trouble::Trouble;

@@ -79,27 +79,38 @@ pub(super) fn members(name: &str) -> Vec<String> {
     types(&patterns).ok().filter(|types| !types.is_empty()).unwrap_or_else(|| vec![name.to_owned()])
 }
 
+/// What DescribeInstanceTypes returns of a type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InstanceType {
+    /// Its name.
+    pub name: String,
+    /// GB of the NVMe disks that an instance has of its own; `None` where it has none.
+    pub nvme_gb: Option<u64>,
+    /// Number of its GPUs.
+    pub gpus: u32,
+}
+
 impl World {
     /// Whether an instance type is offered in a zone.
     pub(super) fn is_offered(&self, instance_type: &str, zone: &str) -> bool {
         self.trouble.types_not_offered.get(instance_type).is_none_or(|zones| !zones.contains(zone))
     }
 
-    /// Returns the region's instance types, with the GB of the NVMe disks that each has of its own. The patterns are
-    /// names, or a family with `.*`.
+    /// Returns the region's instance types. The patterns are names, or a family with `.*`.
     ///
     /// # Errors
     /// `InvalidParameterValue` for any other pattern, because the answer would be every existing type.
-    pub fn describe_instance_types(&self, patterns: &[String]) -> Result<Vec<(String, Option<u64>)>, ApiError> {
+    pub fn describe_instance_types(&self, patterns: &[String]) -> Result<Vec<InstanceType>, ApiError> {
         let mut types = types(patterns)?;
         types.sort_unstable();
         types.dedup();
         types.retain(|name| self.settings.zones.iter().any(|zone| self.is_offered(name, zone)));
-        let with_disks = |name: String| {
-            let nvme_gb = catalog::nvme_gb(&name);
-            (name, nvme_gb)
+        let described = |name: String| InstanceType {
+            nvme_gb: catalog::nvme_gb(&name),
+            gpus: catalog::instance_type(&name).map_or(0, |resources| resources.gpus),
+            name,
         };
-        Ok(types.into_iter().map(with_disks).collect())
+        Ok(types.into_iter().map(described).collect())
     }
 
     /// Returns instance types with the zones that offer them. The patterns are names, or a family with `.*`.

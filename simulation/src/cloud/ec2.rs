@@ -5,7 +5,7 @@ use spotsweep_control_plane::calls::{
     DescribeSpotPrices, DescribeVolumes, Ec2, Instance, InstanceStatus, InstanceTypeInfo, Page, Snapshot, SpotPriceRow,
     Tag, Volume, Wait,
 };
-use spotsweep_world::{Filter, Selection, Service, ebs};
+use spotsweep_world::{Filter, InstanceType, Selection, Service, ebs};
 
 use super::client::Client;
 
@@ -99,7 +99,8 @@ impl<W: Wait> Ec2 for Client<'_, W> {
             let found = world.describe_instance_types(&patterns)?;
             let next_token = (first + SMALLEST_PAGE < found.len()).then(|| (first + SMALLEST_PAGE).to_string());
             let items = found.into_iter().skip(first).take(SMALLEST_PAGE);
-            Ok(Page { items: items.map(|(name, nvme_gb)| InstanceTypeInfo { name, nvme_gb }).collect(), next_token })
+            let info = |InstanceType { name, nvme_gb, gpus }| InstanceTypeInfo { name, nvme_gb, gpus };
+            Ok(Page { items: items.map(info).collect(), next_token })
         })
         .await
     }

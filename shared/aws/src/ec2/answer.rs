@@ -62,7 +62,9 @@ pub(super) fn instance_status(found: &types::InstanceStatus) -> InstanceStatus {
 pub(super) fn instance_type(found: &types::InstanceTypeInfo) -> Option<InstanceTypeInfo> {
     let storage = found.instance_storage_info();
     let nvme = storage.filter(|found| found.nvme_support() != Some(&types::EphemeralNvmeSupport::Unsupported));
+    let gpus = found.gpu_info().map(types::GpuInfo::gpus).unwrap_or_default().iter();
     Some(InstanceTypeInfo {
+        gpus: gpus.filter_map(|gpu| u32::try_from(gpu.count()?).ok()).sum(),
         name: found.instance_type()?.as_str().to_owned(),
         nvme_gb: nvme.and_then(|found| found.total_size_in_gb()).and_then(|gb| u64::try_from(gb).ok()),
     })

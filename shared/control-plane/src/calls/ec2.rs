@@ -195,6 +195,8 @@ pub struct InstanceTypeInfo {
     pub name: String,
     /// Size of all NVMe disks that such an instance has of its own, in GB (10^9 bytes); absent where it has none.
     pub nvme_gb: Option<u64>,
+    /// The number of its GPUs.
+    pub gpus: u32,
 }
 
 /// The calls to EC2 that the control plane makes.

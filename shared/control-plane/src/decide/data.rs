@@ -46,7 +46,8 @@ pub(super) fn fit(prepared: &Prepared) -> Result<Option<Warning>, Problem> {
     // An instance has equal listings once.
     let sizes: BTreeMap<&str, u64> = sets.map(|listing| (listing.sha256.as_str(), listing.bytes)).collect();
     let bytes = sizes.into_values().sum();
-    let (small, large): (Vec<&DataDisk>, Vec<_>) = prepared.disks.iter().partition(|disk| disk.bytes < bytes);
+    let usable = prepared.disks.iter().filter(|disk| disk.gpus >= prepared.plan.gpus);
+    let (small, large): (Vec<&DataDisk>, Vec<_>) = usable.partition(|disk| disk.bytes < bytes);
     let named = |disk: &DataDisk| format!("{} ({})", disk.instance_type, size(disk.bytes));
     let help = "instances with larger disks of their own: the deployment's parameter InstanceTypes; a larger root disk, \
                 for types without: RootGib; or a smaller data set (docs/data.md)";

@@ -42,7 +42,7 @@ async fn of_environment(ec2: &impl Ec2, environment: &ComputeEnvironment) -> Res
         }
         disks.extend(found.into_iter().map(|one| {
             let bytes = one.nvme_gb.map_or(root_gib << 30, |gb| gb * 1_000_000_000);
-            DataDisk { instance_type: one.name, bytes }
+            DataDisk { instance_type: one.name, bytes, gpus: one.gpus }
         }));
     }
     Ok(Some(disks))

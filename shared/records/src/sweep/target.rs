@@ -62,6 +62,8 @@ pub struct DataDisk {
     pub instance_type: String,
     /// Its size. A file system on it has less room.
     pub bytes: u64,
+    /// The number of the instance's GPUs. Batch starts no job on an instance that has fewer than the job needs.
+    pub gpus: u32,
 }
 
 /// The state of a secret that exists.

@@ -28,19 +28,19 @@ async fn the_disks_of_all_instance_types_of_a_queue_are_found() {
     let events = executor.execute(Command::CheckTarget { sweep: rig.trial.sweep.clone(), prepared }).await.unwrap();
     let [Outcome::TargetChecked { target, .. }] = &events[..] else { panic!("{events:?}") };
 
-    let bytes = |name: &str| {
+    let found = |name: &str| {
         let one = target.disks.iter().find(|disk| disk.instance_type == name);
-        one.map(|DataDisk { bytes, .. }| *bytes)
+        one.map(|DataDisk { bytes, gpus, .. }| (*bytes, *gpus))
     };
     let expected = [
-        ("c7i.large", Some(40 << 30)),
-        ("g4dn.xlarge", Some(125_000_000_000)),
-        ("g6.xlarge", Some(250_000_000_000)),
-        ("g6.48xlarge", Some(7_520_000_000_000)),
+        ("c7i.large", Some((40 << 30, 0))),
+        ("g4dn.xlarge", Some((125_000_000_000, 1))),
+        ("g6.xlarge", Some((250_000_000_000, 1))),
+        ("g6.48xlarge", Some((7_520_000_000_000, 8))),
         ("g4dn.2xlarge", None),
     ];
-    for (name, size) in expected {
-        assert_eq!(bytes(name), size, "{name}: {target:?}");
+    for (name, disk) in expected {
+        assert_eq!(found(name), disk, "{name}: {target:?}");
     }
     assert_eq!(target.definitions[0].folders, ["/mnt/data"]);
 }

@@ -2,7 +2,7 @@
 
 use super::super::xml::{list, node, text};
 use super::Form;
-use spotsweep_world::{ApiError, World};
+use spotsweep_world::{ApiError, InstanceType, World};
 
 const BY_ZONE: &str = "availability-zone";
 
@@ -39,10 +39,12 @@ pub(super) fn describe(world: &mut World, form: &Form) -> Result<String, ApiErro
 
 pub(super) fn describe_types(world: &mut World, form: &Form) -> Result<String, ApiError> {
     let [patterns] = values(form, ["instance-type"])?;
-    let entries = world.describe_instance_types(&patterns)?.into_iter().map(|(name, nvme_gb)| {
+    let entries = world.describe_instance_types(&patterns)?.into_iter().map(|InstanceType { name, nvme_gb, gpus }| {
+        let gpus = (gpus > 0).then(|| node("gpuInfo", [list("gpus", [text("count", gpus.to_string())])]));
         let storage = nvme_gb.map(|gb| [text("totalSizeInGB", gb.to_string()), text("nvmeSupport", "required")]);
         let is_supported = text("instanceStorageSupported", storage.is_some().to_string());
         text("instanceType", name)
+            + &gpus.unwrap_or_default()
             + &is_supported
             + &storage.map_or_else(String::new, |one| node("instanceStorageInfo", one))
     });
