@@ -149,11 +149,6 @@ impl Emulator {
         self.disk.volume(volume)
     }
 
-    /// Returns the path of a snapshot's bytes: a folder, or the image of a block device.
-    pub fn snapshot_path(&self, snapshot: &str) -> PathBuf {
-        self.disk.snapshot(snapshot)
-    }
-
     /// Kills every job's process group, waits for their end, removes all devices, and stops the server.
     pub async fn shutdown(mut self) {
         self.jobs.end().await;

@@ -94,12 +94,6 @@ impl Rule {
         }
     }
 
-    /// Returns the first rung beyond `after`; 0 returns the first of all.
-    pub fn next_rung(&self, after: u64) -> Option<u64> {
-        let rungs = self.rungs();
-        rungs.get(rungs.partition_point(|rung| *rung <= after)).copied()
-    }
-
     /// Whether a report that reaches a rung causes a judgement. An interruption always does.
     pub fn judges_reports(&self) -> bool {
         match self {

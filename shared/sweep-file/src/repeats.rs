@@ -36,11 +36,6 @@ impl Repeats {
         index % self.sets.max(1)
     }
 
-    /// Returns the trials of a parameter set, in order.
-    pub fn trials_of(&self, set: u64) -> impl Iterator<Item = u64> + '_ {
-        (0..self.values.len() as u64).map(move |round| round * self.sets + set)
-    }
-
     /// Adds to the parameters of a trial's set the value that makes them the trial's.
     pub fn complete(&self, index: u64, parameters: &mut Map<String, Value>) {
         let round = usize::try_from(index / self.sets.max(1)).unwrap_or(usize::MAX);

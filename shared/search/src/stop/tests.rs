@@ -58,13 +58,6 @@ fn bands_and_rungs_are_those_of_the_originals() {
 }
 
 #[test]
-fn the_next_rung_is_beyond_the_step() {
-    let rule = Rule::Asha { rungs: vec![1, 4, 16], eta: 4.0 };
-    let next = [0, 1, 3, 4, 15, 16].map(|after| rule.next_rung(after));
-    assert_eq!(next, [Some(1), Some(4), Some(4), Some(16), Some(16), None]);
-}
-
-#[test]
 fn a_trial_is_judged_at_its_newest_rung() {
     let peers = [curve(&[(1, 0.1), (3, 0.5)]), curve(&[(1, 0.2)])];
     let own = curve(&[(1, 0.4), (3, 0.7)]);
