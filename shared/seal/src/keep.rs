@@ -16,6 +16,7 @@ use crate::names::{file_name, is_pointer_name};
 use crate::pointers::{names_one, text};
 use crate::record::Sealed;
 use crate::room::Room;
+use crate::saves::Saves;
 use crate::sealer::Sealer;
 use crate::shape::shape;
 use crate::together::{Partner, note, partners};
@@ -28,6 +29,7 @@ impl Sealer {
     /// checkpoint that cannot be kept costs progress only if an instance is lost.
     pub(crate) fn keep(&mut self, disk: &dyn Disk, files: &Kept, groups: &Groups, now_ns: i64) {
         let next = self.next_group(disk, files, groups, now_ns);
+        let worse = self.worse(disk, files, groups);
         let (mut added, mut room) = (Vec::new(), Room::of(groups));
         for (path, sealed) in files {
             let is_log = is_log(path, sealed.change);
@@ -46,14 +48,10 @@ impl Sealer {
                 let sealed = Sealed { doubtful: sealed.doubtful && !was_sound, ..sealed.clone() };
                 self.record.kept.insert(path.clone(), sealed);
             }
-            // A file that may be incomplete does not replace a complete one. Of two such versions the longer one
-            // replaces the shorter one, which may be only its beginning.
-            let is_worse = || {
-                let names_nothing = || self.names_nothing(disk, path, files, groups);
-                let is_better = |kept: &Sealed| !kept.doubtful || kept.stamp.bytes > sealed.stamp.bytes;
-                self.record.kept.get(path).is_some_and(|kept| (sealed.doubtful && is_better(kept)) || names_nothing())
-            };
-            if !is_known && is_wanted() && !is_worse() && self.keep_one(disk, path, sealed, &mut room) && is_numbered {
+            // Parts of two versions are no checkpoint.
+            let is_worse = |part: &String| sealed.is_part && groups.is_same(part, path);
+            let is_worse = worse.contains(path) || worse.iter().any(is_worse);
+            if !is_known && !is_worse && is_wanted() && self.keep_one(disk, path, sealed, &mut room) && is_numbered {
                 added.push(path.clone());
             }
         }
@@ -65,6 +63,19 @@ impl Sealer {
             let sealed = files.get(path).filter(|sealed| !groups.is_numbered(path) && sealed.sha256 == kept.sha256);
             sealed.is_some_and(|sealed| disk.stamp(&checkpoints.join(path)).is_ok_and(|now| now == sealed.stamp))
         });
+    }
+
+    /// Those of `files` whose kept versions are better. A file that may be incomplete does not replace a complete one. Of
+    /// two such versions the longer one replaces the shorter one, which may be only its beginning.
+    fn worse(&self, disk: &dyn Disk, files: &Kept, groups: &Groups) -> BTreeSet<String> {
+        let is_worse = |(path, sealed): &(&String, &Sealed)| {
+            let Some(kept) = self.record.kept.get(*path).filter(|kept| kept.sha256 != sealed.sha256) else {
+                return false;
+            };
+            let is_better = !kept.doubtful || kept.stamp.bytes > sealed.stamp.bytes;
+            (sealed.doubtful && is_better) || self.names_nothing(disk, path, files, groups)
+        };
+        files.iter().filter(is_worse).map(|(path, _)| path.clone()).collect()
     }
 
     /// The checkpoints of `files`, of what was sealed before, and of what is kept. The training may have removed the
@@ -129,8 +140,11 @@ impl Sealer {
         let found = self.first.iter().map(|(path, stamp)| (path.as_str(), *stamp));
         let possible = Groups::to_keep(found.chain(self.record.kept_files()), self.record.parts());
         let newest = newest.and_then(|name| groups.named(name)).and_then(|group| group.members.first());
-        let is_of_newest =
-            |path: &str| newest.is_some_and(|newest| groups.is_same(path, newest) || possible.is_same(path, newest));
+        let saves = Saves::of_found(&self.first);
+        // Only the saves of this attempt show which files are parts of one checkpoint.
+        let parts: BTreeSet<&str> = newest.into_iter().flat_map(|newest| saves.parts(newest)).collect();
+        let is_same = |path: &str, newest: &str| groups.is_same(path, newest) || possible.is_same(path, newest);
+        let is_of_newest = |path: &str| parts.contains(path) || newest.is_some_and(|newest| is_same(path, newest));
         for (path, stamp) in &self.first {
             if let Some(sealed) = files.get(path).filter(|sealed| sealed.stamp == *stamp) {
                 let differs = self.record.kept.get(path).is_some_and(|kept| kept.sha256 != sealed.sha256);

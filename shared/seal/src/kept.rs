@@ -16,6 +16,7 @@ use crate::files::{has_all, kinds, walk};
 use crate::groups::{Group, Groups};
 use crate::logs::{Change, may_be_log};
 use crate::record::{Part, Record, Sealed};
+use crate::saves::are_of_one_save;
 
 /// The folder of kept copies.
 const KEPT: &str = "kept";
@@ -125,7 +126,7 @@ fn versions<'a>(record: &'a Record, own: &Path, path: &str) -> Vec<(PathBuf, &'a
 }
 
 /// The same for the files of a checkpoint, by path. Where each save rewrites several parts, a version counts only if it
-/// is intact with all of them, because parts of two versions are no checkpoint.
+/// is intact with all of them and one save has written them, because parts of two versions are no checkpoint.
 pub(crate) fn group_versions<'a>(
     disk: &dyn Disk,
     (record, own): (&'a Record, &Path),
@@ -139,7 +140,10 @@ pub(crate) fn group_versions<'a>(
     let mut found = vec![version(&record.begun, begun_path), version(&record.kept, kept_path)];
     if groups.has_parts(group) {
         let is_intact = |(at, sealed): &(PathBuf, &Sealed)| is_intact(disk, at, sealed).unwrap_or(false);
-        found.retain(|version| version.len() == group.members.len() && version.values().all(is_intact));
+        found.retain(|version| {
+            let stamps = version.iter().map(|(path, (_, sealed))| (*path, sealed.stamp));
+            version.len() == group.members.len() && are_of_one_save(stamps) && version.values().all(is_intact)
+        });
     }
     found
 }

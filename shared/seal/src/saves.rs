@@ -11,9 +11,9 @@ use crate::content::{READ_AGAIN_BYTES, hash, is_small_text};
 use crate::disk::{Disk, Stamp};
 use crate::groups::{Written, is_next};
 use crate::kept::Kept;
-use crate::logs::is_log;
+use crate::logs::{Change, is_log};
 use crate::names::is_pointer_name;
-use crate::record::{Record, Sealed};
+use crate::record::Record;
 use crate::sealer::Sealer;
 use crate::shape::shape;
 
@@ -29,11 +29,20 @@ pub(crate) struct Saves {
 impl Saves {
     /// Divides `versions`. Folders of one shape, such as those of ranks, count as one.
     pub(crate) fn of(versions: &Kept) -> Self {
+        Self::divide(versions.iter().map(|(path, sealed)| (path, sealed.stamp, sealed.change)))
+    }
+
+    /// Divides files that are not sealed.
+    pub(crate) fn of_found(found: &BTreeMap<String, Stamp>) -> Self {
+        Self::divide(found.iter().map(|(path, stamp)| (path, *stamp, None)))
+    }
+
+    fn divide<'a>(versions: impl Iterator<Item = (&'a String, Stamp, Option<Change>)>) -> Self {
         let mut families = BTreeMap::<String, Vec<Written>>::new();
-        let is_state = |(path, sealed): &(&String, &Sealed)| !is_pointer_name(path) && !is_log(path, sealed.change);
-        for (path, Sealed { stamp, .. }) in versions.iter().filter(is_state) {
+        let is_state = |(path, _, change): &(&String, _, _)| !is_pointer_name(path) && !is_log(path, *change);
+        for (path, stamp, _) in versions.filter(is_state) {
             let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
-            families.entry(shape(folder)).or_default().push(written(path, *stamp));
+            families.entry(shape(folder)).or_default().push(written(path, stamp));
         }
         let mut saves = Self::default();
         for mut files in families.into_values() {
@@ -70,10 +79,7 @@ impl Saves {
     /// Whether the parts of the checkpoint of the one at `path` are as one save has left them, as far as the times of
     /// their last changes show.
     pub(crate) fn are_of_one(&self, path: &str, stamp: impl Fn(&str) -> Option<Stamp>) -> bool {
-        let parts = self.parts(path).chain([path]);
-        let mut parts: Vec<_> = parts.filter_map(|part| Some(written(part, stamp(part)?))).collect();
-        parts.sort_unstable();
-        parts.is_sorted_by(is_next)
+        are_of_one_save(self.parts(path).chain([path]).filter_map(|part| Some((part, stamp(part)?))))
     }
 
     /// Whether one save has written both files.
@@ -85,6 +91,13 @@ impl Saves {
 /// Whether a file is as it was when it had this stamp, in the same place or copied.
 pub(crate) fn is_unchanged(now: &Stamp, then: &Stamp) -> bool {
     (now.bytes, now.modified_ns) == (then.bytes, then.modified_ns)
+}
+
+/// Whether these versions were written right after each other.
+pub(crate) fn are_of_one_save<'a>(versions: impl Iterator<Item = (&'a str, Stamp)>) -> bool {
+    let mut versions: Vec<_> = versions.map(|(path, stamp)| written(path, stamp)).collect();
+    versions.sort_unstable();
+    versions.is_sorted_by(is_next)
 }
 
 fn written(path: &str, stamp: Stamp) -> Written<'_> {

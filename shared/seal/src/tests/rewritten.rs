@@ -266,6 +266,33 @@ fn a_version_that_an_attempt_began_with_is_sealed_with_all_parts_or_not_at_all()
     }
 }
 
+/// No format shows that a part is cut off, and no version was sealed before the instance was lost.
+#[test]
+fn a_shorter_part_is_kept_with_all_parts_or_not_at_all() {
+    let content = |save: u8| [vec![0xff], vec![save; 1500]].concat();
+    let parts = (0..NUMBERED).flat_map(|layout| (0..PARTS[layout]).map(move |part| (layout, part)));
+    for (layout, cut) in parts {
+        let mut bench = Bench::new(false);
+        for save in 1..=2 {
+            let (mut sealer, _) = bench.resume();
+            sealer.begin(&bench.disk()).unwrap();
+            bench.clock += 600;
+            for part in 0..PARTS[layout] {
+                let bytes = if save == 2 && part == cut { 1000 } else { 1501 };
+                bench.write(&LAYOUTS[layout](part), &content(save)[..bytes]);
+            }
+        }
+        let (mut sealer, _) = bench.resume();
+        sealer.begin(&bench.disk()).unwrap();
+        sealer.roll_back(&bench.disk(), &failure("it cannot be decoded")).unwrap().unwrap();
+        sealer.finish(&bench.disk(), &at_rest(), &IN_TIME).unwrap();
+        bench.resume();
+        let found: Vec<_> = (0..PARTS[layout]).map(|part| fs::read(bench.at(&LAYOUTS[layout](part))).ok()).collect();
+        let found: Vec<_> = found.into_iter().map(|found| found.map(|found| (found.len(), found[1]))).collect();
+        assert!(found.iter().all(|found| *found == Some((1501, 1))), "{}: {found:?}", LAYOUTS[layout](cut));
+    }
+}
+
 /// The best model is saved now and then, together with the last one, and a table of words once.
 #[test]
 fn files_of_different_ages_do_not_hold_each_other_back() {
