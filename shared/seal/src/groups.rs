@@ -11,7 +11,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(crate) use self::bursts::{MOST_PAUSE_NS, Written, is_next};
+pub(crate) use self::bursts::{MOST_PAUSE_NS, Written, are_of_one_save, is_next, written};
 use crate::disk::Stamp;
 use crate::groups::bursts::{Evidence, Key, Way, confirmed};
 use crate::names::{checkpoint, digit_runs, file_name, integers, is_library_log, is_numbered, number, stem};

@@ -13,10 +13,9 @@ use crate::content::{hash, read_pair};
 use crate::database::beside;
 use crate::disk::{Disk, is_full};
 use crate::files::{has_all, kinds, walk};
-use crate::groups::{Group, Groups};
+use crate::groups::{Group, Groups, are_of_one_save};
 use crate::logs::{Change, may_be_log};
 use crate::record::{Part, Record, Sealed};
-use crate::saves::are_of_one_save;
 
 /// The folder of kept copies.
 const KEPT: &str = "kept";

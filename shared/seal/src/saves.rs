@@ -9,7 +9,7 @@ use std::path::Path;
 use crate::at_end::AtEnd;
 use crate::content::{READ_AGAIN_BYTES, hash, is_small_text};
 use crate::disk::{Disk, Stamp};
-use crate::groups::{Written, is_next};
+use crate::groups::{Written, are_of_one_save, is_next, written};
 use crate::kept::Kept;
 use crate::logs::{Change, is_log};
 use crate::names::is_pointer_name;
@@ -91,17 +91,6 @@ impl Saves {
 /// Whether a file is as it was when it had this stamp, in the same place or copied.
 pub(crate) fn is_unchanged(now: &Stamp, then: &Stamp) -> bool {
     (now.bytes, now.modified_ns) == (then.bytes, then.modified_ns)
-}
-
-/// Whether these versions were written right after each other.
-pub(crate) fn are_of_one_save<'a>(versions: impl Iterator<Item = (&'a str, Stamp)>) -> bool {
-    let mut versions: Vec<_> = versions.map(|(path, stamp)| written(path, stamp)).collect();
-    versions.sort_unstable();
-    versions.is_sorted_by(is_next)
-}
-
-fn written(path: &str, stamp: Stamp) -> Written<'_> {
-    Written { at: stamp.modified_ns, bytes: stamp.bytes, path }
 }
 
 /// Notes in `files` that these `parts` are parts of one checkpoint.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::disk::Stamp;
 use crate::names::{digit_runs, file_name, integers};
 use crate::shape::shape;
 
@@ -100,6 +101,17 @@ fn joins(other: &Values, values: &Values) -> bool {
 pub(crate) fn is_next(before: &Written, file: &Written) -> bool {
     let bytes = i64::try_from(file.bytes).unwrap_or(i64::MAX);
     file.at.saturating_sub(before.at) <= MOST_PAUSE_NS.saturating_add(bytes.saturating_mul(NS_PER_BYTE))
+}
+
+/// Whether these versions were written right after each other, as one save does.
+pub(crate) fn are_of_one_save<'a>(versions: impl Iterator<Item = (&'a str, Stamp)>) -> bool {
+    let mut versions: Vec<_> = versions.map(|(path, stamp)| written(path, stamp)).collect();
+    versions.sort_unstable();
+    versions.is_sorted_by(is_next)
+}
+
+pub(crate) fn written(path: &str, stamp: Stamp) -> Written<'_> {
+    Written { at: stamp.modified_ns, bytes: stamp.bytes, path }
 }
 
 /// Each way in which the file at `path` may belong to one of several checkpoints, and its value.
