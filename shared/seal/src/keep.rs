@@ -49,8 +49,8 @@ impl Sealer {
                 self.record.kept.insert(path.clone(), sealed);
             }
             // Parts of two versions are no checkpoint.
-            let is_worse = |part: &String| sealed.is_part && groups.is_same(part, path);
-            let is_worse = worse.contains(path) || worse.iter().any(is_worse);
+            let has_worse_part = || sealed.is_part && worse.iter().any(|part| groups.is_same(part, path));
+            let is_worse = worse.contains(path) || has_worse_part();
             if !is_known && !is_worse && is_wanted() && self.keep_one(disk, path, sealed, &mut room) && is_numbered {
                 added.push(path.clone());
             }
