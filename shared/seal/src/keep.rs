@@ -9,7 +9,7 @@ use crate::database::{is_database, is_divided};
 use crate::disk::Disk;
 use crate::failed::Failed;
 use crate::files::{has_all, kinds, newest_group, walk};
-use crate::groups::{Group, Groups};
+use crate::groups::{Group, Groups, are_of_one_save};
 use crate::kept::{Kept, begun_path, group_versions, is_intact, kept_path, put_in_place};
 use crate::logs::is_log;
 use crate::names::{file_name, is_pointer_name};
@@ -58,6 +58,7 @@ impl Sealer {
         if let Some(group) = next {
             self.drop_replaced(disk, &group, groups, &added);
         }
+        self.drop_mixed(disk, files, groups);
         let checkpoints = &self.checkpoints;
         self.record.note_in_place(|path, kept| {
             let sealed = files.get(path).filter(|sealed| !groups.is_numbered(path) && sealed.sha256 == kept.sha256);
@@ -123,6 +124,20 @@ impl Sealer {
             (false, _) => added,
         };
         dropped.iter().for_each(|path| self.drop_kept(disk, path));
+    }
+
+    /// Drops the kept parts of `files` whose other parts could not be kept, so that their kept versions are missing or
+    /// are of an earlier save.
+    fn drop_mixed(&mut self, disk: &dyn Disk, files: &Kept, groups: &Groups) {
+        let kept = &self.record.kept;
+        let is_mixed = |(group, members): &(&Group, BTreeSet<&str>)| {
+            let has_all = || group.members.iter().all(|path| kept.contains_key(path) || !files.contains_key(path));
+            let stamps = || members.iter().map(|path| (*path, kept[*path].stamp));
+            groups.has_parts(group) && !(has_all() && are_of_one_save(stamps()))
+        };
+        let mixed = groups.newest_first(self.record.kept_files()).into_iter().filter(is_mixed);
+        let mixed: Vec<String> = mixed.flat_map(|(_, members)| members).map(str::to_owned).collect();
+        mixed.iter().for_each(|path| self.drop_kept(disk, path));
     }
 
     /// Keeps the sealed files that were found, and newer ones if nothing is kept in their place: only when the command

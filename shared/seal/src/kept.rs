@@ -4,7 +4,7 @@
 //! runner copies the newest sealed checkpoint, up to a bound. Beyond it, files with a number get a second name
 //! (link(2)), which takes up no space.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -42,9 +42,9 @@ pub(crate) struct Back {
 
 /// Puts back the numbered kept checkpoints that the training has removed completely or partly. Puts back none if a
 /// newer one is left with files of all their kinds. `newest` is the newest one that is left and the time of its
-/// modification. If none is left, everything that is kept goes back. Returns the newest one that was put back. Moves
-/// files next to a database that is gone to `aside`. `groups` are those of all files that lay there, and of what is
-/// kept.
+/// modification. If none is left, everything that is kept goes back, except parts of two saves. Returns the newest one
+/// that was put back. Moves files next to a database that is gone to `aside`. `groups` are those of all files that lay
+/// there, and of what is kept.
 pub(crate) fn restore_removed(
     disk: &dyn Disk,
     [checkpoints, own, aside]: [&Path; 3],
@@ -52,7 +52,13 @@ pub(crate) fn restore_removed(
     groups: &Groups,
     newest: Option<(&str, i64)>,
 ) -> io::Result<Option<Back>> {
-    let group: Vec<_> = kept.iter().filter(|(path, _)| newest.is_none() || groups.is_numbered(path)).collect();
+    let kept_groups = groups.newest_first(kept.iter().map(|(path, file)| (path.as_str(), file.stamp)));
+    let in_kept = |path: &str| kept_path(own, path);
+    let is_mixed = |(group, _): &(&Group, _)| !is_one_version(disk, groups, group, &version(kept, group, in_kept));
+    let mixed = kept_groups.into_iter().filter(|kept| newest.is_none() && is_mixed(kept));
+    let mixed: BTreeSet<&str> = mixed.flat_map(|(_, members)| members).collect();
+    let goes_back = |path: &str| groups.is_numbered(path) || (newest.is_none() && !mixed.contains(path));
+    let group: Vec<_> = kept.iter().filter(|(path, _)| goes_back(path)).collect();
     let is_older = |name: &str, modified: i64| newest.is_some_and(|(newest, at)| newest != name && at > modified);
     let Some(last) = group.iter().max_by_key(|(_, file)| file.stamp.modified_ns) else { return Ok(None) };
     let at = last.1.stamp.modified_ns;
@@ -124,27 +130,33 @@ fn versions<'a>(record: &'a Record, own: &Path, path: &str) -> Vec<(PathBuf, &'a
     begun.into_iter().chain(kept).collect()
 }
 
-/// The same for the files of a checkpoint, by path. Where each save rewrites several parts, a version counts only if it
-/// is intact with all of them and one save has written them, because parts of two versions are no checkpoint.
+/// The files of one version of a checkpoint, by path.
+type Version<'a> = BTreeMap<&'a str, (PathBuf, &'a Sealed)>;
+
+/// The same for the files of a checkpoint.
 pub(crate) fn group_versions<'a>(
     disk: &dyn Disk,
     (record, own): (&'a Record, &Path),
     groups: &Groups,
     group: &'a Group,
-) -> Vec<BTreeMap<&'a str, (PathBuf, &'a Sealed)>> {
-    let version = |versions: &'a Kept, at: fn(&Path, &str) -> PathBuf| {
-        let members = group.members.iter().filter_map(|path| Some((path, versions.get(path)?)));
-        members.map(|(path, sealed)| (path.as_str(), (at(own, path), sealed))).collect::<BTreeMap<_, _>>()
-    };
-    let mut found = vec![version(&record.begun, begun_path), version(&record.kept, kept_path)];
-    if groups.has_parts(group) {
-        let is_intact = |(at, sealed): &(PathBuf, &Sealed)| is_intact(disk, at, sealed).unwrap_or(false);
-        found.retain(|version| {
-            let stamps = version.iter().map(|(path, (_, sealed))| (*path, sealed.stamp));
-            version.len() == group.members.len() && are_of_one_save(stamps) && version.values().all(is_intact)
-        });
-    }
-    found
+) -> Vec<Version<'a>> {
+    let begun = version(&record.begun, group, |path| begun_path(own, path));
+    let kept = version(&record.kept, group, |path| kept_path(own, path));
+    [begun, kept].into_iter().filter(|version| is_one_version(disk, groups, group, version)).collect()
+}
+
+fn version<'a>(versions: &'a Kept, group: &'a Group, at: impl Fn(&str) -> PathBuf) -> Version<'a> {
+    let members = group.members.iter().filter_map(|path| Some((path, versions.get(path)?)));
+    members.map(|(path, sealed)| (path.as_str(), (at(path), sealed))).collect()
+}
+
+/// Whether the files of a version belong together. Parts of two versions are no checkpoint. So where each save rewrites
+/// several parts, all of them must be intact, and one save must have written them.
+fn is_one_version(disk: &dyn Disk, groups: &Groups, group: &Group, version: &Version<'_>) -> bool {
+    let is_intact = |(at, sealed): &(PathBuf, &Sealed)| is_intact(disk, at, sealed).unwrap_or(false);
+    let stamps = || version.iter().map(|(path, (_, sealed))| (*path, sealed.stamp));
+    let is_whole = || version.len() == group.members.len() && are_of_one_save(stamps());
+    !groups.has_parts(group) || (is_whole() && version.values().all(is_intact))
 }
 
 /// Whether the file at `path` has parts of an earlier version in it, or is only the beginning of one. A lost instance

@@ -128,3 +128,33 @@ fn a_fast_training_loses_only_its_incomplete_epochs() {
         assert_eq!((1..=6 - cut).filter(|epoch| !bench.at(&name(*epoch)).exists()).count(), 0, "{cut}");
     }
 }
+
+/// There is room to keep the first part of the second save, but not its second part. The third save is cut.
+#[test]
+fn parts_are_kept_with_all_others_or_not_at_all() {
+    let content = |save: usize| zip_of(&(0..100 * save).map(|at| (at * at % 251) as u8).collect::<Vec<_>>());
+    let all = ["model-rank-0.pt", "model-rank-1.pt"];
+    let mut bench = Bench::new(false);
+    let (mut sealer, _) = bench.resume();
+    sealer.begin(&bench.disk()).unwrap();
+    for save in 1..=2 {
+        all.iter().for_each(|path| bench.write(path, &content(save)));
+        sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap();
+        if save == 1 {
+            let mut large = sealer.record.kept[all[0]].clone();
+            large.stamp.bytes = (1 << 30) - (content(1).len() + content(2).len()) as u64;
+            sealer.record.kept.insert("step-7.bin".to_owned(), large);
+            fs::write(bench.folder.path().join(OWN).join("kept/step-7.bin"), b"").unwrap();
+        }
+        bench.clock += 600;
+    }
+    bench.write(all[0], &content(3)[..100]);
+    for attempt in 0..4 {
+        let (mut sealer, _) = bench.resume();
+        sealer.begin(&bench.disk()).unwrap();
+        let found = all.map(|path| fs::read(bench.at(path)).ok().map(|found| found.len()));
+        assert_eq!(found[0], found[1], "attempt {attempt}");
+        sealer.roll_back(&bench.disk(), &failure("it cannot be decoded")).unwrap();
+        sealer.finish(&bench.disk(), &at_rest(), &IN_TIME).unwrap();
+    }
+}

@@ -145,6 +145,8 @@ impl Case {
             if parts == 0 || parts == self.parts {
                 return found;
             }
+            let is_known = self.save == 3 && self.layout < NUMBERED && matches!(self.before, Before::Damaged(_));
+            assert!(!is_known, "{self:?}: attempt {attempt} finds {parts} parts");
             let rollback = sealer.roll_back(&bench.disk(), &failure("a part is missing")).unwrap();
             sealer.finish(&bench.disk(), &at_rest(), &IN_TIME).unwrap();
             if rollback.is_none() {

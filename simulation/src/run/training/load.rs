@@ -125,6 +125,21 @@ pub(in crate::run) fn newest_whole(habits: &Habits, trial: u32, view: &View, wit
     newest
 }
 
+/// The same in the checkpoint folder, if one save has written all files of that checkpoint. An instance may be lost
+/// within a save that writes a checkpoint again, with the same content. Only the times of the files show that.
+pub(in crate::run) fn newest_of_one_save(habits: &Habits, trial: u32, view: &View) -> Option<u32> {
+    let mut view = view.clone();
+    loop {
+        let newest = newest_whole(habits, trial, &view, CHECKPOINTS)?;
+        let parts = [0, 1].map(|number| part(habits, newest, number));
+        let written = parts.each_ref().map(|path| view.files.get(path).map_or(0, |file| file.modified_ns));
+        if u128::from(written[0].abs_diff(written[1])) <= habits.save.as_nanos() {
+            return Some(newest);
+        }
+        parts.iter().for_each(|path| drop(view.files.remove(path)));
+    }
+}
+
 /// The step in a path such as `checkpoints/step-000030.gz`.
 pub(super) fn step_of(path: &str) -> Option<u32> {
     let rest = path.strip_prefix(CHECKPOINTS)?.strip_prefix("step-")?;

@@ -6,7 +6,9 @@ use spotsweep_world::ebs::View;
 use super::{Seen, Watch};
 use crate::run::Habits;
 use crate::run::training::content::Loaded;
-use crate::run::training::load::{CHECKPOINTS, Start, is_pointer_cut, named_step, newest_whole, start};
+use crate::run::training::load::{
+    CHECKPOINTS, Start, is_pointer_cut, named_step, newest_of_one_save, newest_whole, start,
+};
 
 impl Watch {
     /// The runner has sealed while the command runs. The files in `written` survive the instance. The files that the
@@ -55,11 +57,12 @@ impl Watch {
         if self.in_doubt.remove(trial) || std::mem::take(&mut self.is_start_in_doubt) {
             return;
         }
-        let newest = |view| newest_whole(habits, trial.index, view, CHECKPOINTS);
+        let newest = newest_of_one_save(habits, trial.index, before);
+        let left = newest_whole(habits, trial.index, after, CHECKPOINTS);
         // A script that loads what its pointer names would not start from a newer checkpoint.
-        let is_named = named_step(habits, before).is_none_or(|named| newest(before) <= Some(named));
-        if newest(before) > newest(after) && is_named {
-            let what = format!("{trial}: {:?} was complete, {:?} is left", newest(before), newest(after));
+        let is_named = named_step(habits, before).is_none_or(|named| newest <= Some(named));
+        if newest > left && is_named {
+            let what = format!("{trial}: {newest:?} was complete, {left:?} is left");
             self.is_wrong(Seen::PutAside, what);
         }
     }
