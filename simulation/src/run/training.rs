@@ -26,6 +26,9 @@ const SIGTERM_CODE: i32 = 143;
 pub(super) struct Training {
     habits: Habits,
     trial: u32,
+    /// The number of this run. A GPU does not add in a fixed order, so another run computes other numbers for a step.
+    /// Trials with an even index compute the same ones again.
+    run: u32,
     /// Steps of the whole training.
     total: u32,
     epoch: Duration,
@@ -66,9 +69,11 @@ impl Training {
     pub(super) fn start(habits: Habits, trial: u32, step: u32, epochs: u32, epoch: Duration, now: Timestamp) -> Self {
         let total = epochs * STEPS;
         let phase = if step >= total { Phase::Ended { code: 0 } } else { Phase::Computing { since: now } };
+        let run = if trial.is_multiple_of(2) { 0 } else { u32::try_from(now.as_second()).unwrap_or(u32::MAX) };
         Self {
             habits,
             trial,
+            run,
             total,
             epoch,
             step,
@@ -119,7 +124,7 @@ impl Training {
     }
 
     fn begin_save(&mut self, files: &FileSystem, step: u32, at: Timestamp) {
-        let writes = save::writes(&self.habits, self.trial, step, files);
+        let writes = save::writes(&self.habits, self.trial, (step, self.run), files);
         let between = self.habits.save / u32::try_from(writes.len()).unwrap_or(1);
         let times = (0..).map(|number| at + between * number);
         self.writes = times.zip(writes).collect();

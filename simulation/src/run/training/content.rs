@@ -8,8 +8,9 @@ use flate2::read::GzDecoder;
 
 use super::habits::Format;
 
-/// The state of a training is its step and numbers of eight bytes. It spans several sectors.
-const STATE_BYTES: usize = 4 + 237 * 8;
+/// The state of a training is its step, the run that has computed it, and numbers of eight bytes. It spans several
+/// sectors.
+const STATE_BYTES: usize = 1900;
 
 /// The start of a pickle of protocol 4 that holds one bytes object (pickletools: `PROTO`, `BINBYTES`, `STOP`).
 const PICKLE_START: [u8; 3] = [0x80, 4, b'B'];
@@ -31,13 +32,15 @@ const LINE: usize = 32;
 pub(in crate::run) struct Loaded {
     /// The number of completed steps that the file states.
     pub(in crate::run) step: u32,
-    /// Whether every byte is from the training's save after that step.
+    /// The run that has computed it.
+    pub(in crate::run) run: u32,
+    /// Whether every byte is from that run's save after that step.
     pub(in crate::run) is_intact: bool,
 }
 
-/// Encodes the file `part` of a checkpoint of `trial` after `step`.
-pub(super) fn encode(format: Format, trial: u32, step: u32, part: u32) -> Vec<u8> {
-    let state = state(trial, step, part);
+/// Encodes the file `part` of the checkpoint of `trial` that `run` saves after `step`.
+pub(super) fn encode(format: Format, trial: u32, (step, run): (u32, u32), part: u32) -> Vec<u8> {
+    let state = state(trial, (step, run), part);
     match format {
         Format::Checked => gzip(&state),
         Format::Ending => {
@@ -95,20 +98,28 @@ fn offset(format: Format) -> usize {
 
 /// The step that a file states, even if the rest is damaged.
 pub(super) fn said_step(format: Format, bytes: &[u8]) -> Option<u32> {
+    said(format, bytes).map(|(step, _)| step)
+}
+
+/// The step and the run that a file states.
+fn said(format: Format, bytes: &[u8]) -> Option<(u32, u32)> {
     let state = bytes.get(offset(format)..)?;
-    let digits = 2 * size_of::<u32>();
-    if format == Format::Text {
-        return Some(u32::from_le_bytes(*of_text(state.get(..digits)?).first_chunk()?));
-    }
-    Some(u32::from_le_bytes(*state.first_chunk()?))
+    let digits = 4 * size_of::<u32>();
+    if format == Format::Text { numbers(&of_text(state.get(..digits)?)) } else { numbers(state) }
+}
+
+/// The step and the run at the start of a state.
+fn numbers(state: &[u8]) -> Option<(u32, u32)> {
+    let (step, rest) = state.split_first_chunk()?;
+    Some((u32::from_le_bytes(*step), u32::from_le_bytes(*rest.first_chunk()?)))
 }
 
 /// Reads a file as the library that wrote it does; `None` if the library refuses it.
 pub(in crate::run) fn decode(format: Format, bytes: &[u8], trial: u32, part: u32) -> Option<Loaded> {
     // Most files are unchanged. To inflate each of them at each look would take half of a run's time.
-    let step = said_step(format, bytes);
-    if let Some(step) = step.filter(|step| *step > 0 && encode(format, trial, *step, part) == bytes) {
-        return Some(Loaded { step, is_intact: true });
+    let said = said(format, bytes).filter(|(step, _)| *step > 0);
+    if let Some((step, run)) = said.filter(|said| encode(format, trial, *said, part) == bytes) {
+        return Some(Loaded { step, run, is_intact: true });
     }
     let state = match format {
         Format::Checked => {
@@ -132,19 +143,21 @@ pub(in crate::run) fn decode(format: Format, bytes: &[u8], trial: u32, part: u32
     if state.len() != STATE_BYTES {
         return None;
     }
-    let step = u32::from_le_bytes(*state.first_chunk()?);
+    let (step, run) = numbers(&state)?;
     // No training writes a step of 0.
-    (step > 0).then(|| Loaded { step, is_intact: state == self::state(trial, step, part) })
+    (step > 0).then(|| Loaded { step, run, is_intact: state == self::state(trial, (step, run), part) })
 }
 
 /// A state differs from any other state in each sector, because each number differs.
-fn state(trial: u32, step: u32, part: u32) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(STATE_BYTES);
+fn state(trial: u32, (step, run): (u32, u32), part: u32) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(STATE_BYTES + size_of::<u64>());
     bytes.extend_from_slice(&step.to_le_bytes());
-    let mut value = (u64::from(trial) << 40) | (u64::from(step) << 8) | u64::from(part);
+    bytes.extend_from_slice(&run.to_le_bytes());
+    let mut value = (u64::from(run) << 32) | (u64::from(trial) << 20) | (u64::from(step) << 4) | u64::from(part);
     while bytes.len() < STATE_BYTES {
         value = value.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         bytes.extend_from_slice(&value.to_le_bytes());
     }
+    bytes.truncate(STATE_BYTES);
     bytes
 }

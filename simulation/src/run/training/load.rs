@@ -90,12 +90,13 @@ fn load(habits: &Habits, trial: u32, view: &View, path: &str, part: u32) -> Resu
     decode(habits.format, &file.bytes, trial, part).ok_or_else(|| "the file cannot be decoded".to_owned())
 }
 
-/// Loads a checkpoint of several files. It is intact only if all have the same step.
+/// Loads a checkpoint of several files. It is intact only if one run has saved all of them after one step.
 fn folder(habits: &Habits, trial: u32, view: &View, step: u32) -> Result<Loaded, String> {
     let parts = (0..PARTS).map(|number| load(habits, trial, view, &part(habits, step, number), number));
     let parts: Vec<Loaded> = parts.collect::<Result<_, _>>()?;
-    let is_intact = parts.iter().all(|part| part.is_intact && part.step == step);
-    Ok(Loaded { step, is_intact })
+    let run = parts[0].run;
+    let is_intact = parts.iter().all(|part| part.is_intact && (part.step, part.run) == (step, run));
+    Ok(Loaded { step, run, is_intact })
 }
 
 /// The content of a file with this name, in any folder.

@@ -20,12 +20,12 @@ pub(super) enum Write {
     Remove(String),
 }
 
-/// The writes of the checkpoint of `trial` after `step`, in order, followed by the removal of old checkpoints from
-/// `files`.
-pub(super) fn writes(habits: &Habits, trial: u32, step: u32, files: &FileSystem) -> Vec<Write> {
+/// The writes of the checkpoint of `trial` that `run` saves after `step`, in order, followed by the removal of old
+/// checkpoints from `files`.
+pub(super) fn writes(habits: &Habits, trial: u32, (step, run): (u32, u32), files: &FileSystem) -> Vec<Write> {
     let mut writes = Vec::new();
     let mut file = |path: String, part: u32| {
-        let content = encode(habits.format, trial, step, part);
+        let content = encode(habits.format, trial, (step, run), part);
         put(habits.replacing, &path, &content, &mut writes);
     };
     match habits.layout {
