@@ -73,12 +73,17 @@ impl Judge<'_> {
             let name = &group.name;
             let read_again = found.newest.is_none() || bytes_read < READ_AGAIN_BYTES;
             let mut sealed = Vec::new();
+            // A save that an attempt has repeated leaves no file as the attempt has found it.
+            let is_repeated = members.iter().any(|path| self.is_as_found(path, files[*path]));
             let mut torn = found.newest.is_none() && unfinished.contains(name);
             for &path in &members {
                 let stamp = files[path];
                 match self.verdict(path, stamp, read_again, &shapes)? {
                     Verdict::Sealed(file) => sealed.push((path.to_owned(), file)),
-                    Verdict::Later => torn |= cut.contains(path),
+                    Verdict::Later => {
+                        let is_new = || !self.is_as_found(path, stamp) && self.has_content(path, stamp.bytes);
+                        torn |= cut.contains(path) || (is_repeated && is_new());
+                    }
                     // A log stays in its place, because no version of it is kept.
                     Verdict::Torn => torn |= !self.is_log(path),
                 }
@@ -126,6 +131,11 @@ impl Judge<'_> {
         let had_content = || self.seal.is_some_and(|seal| seal.kept.get(path).is_some_and(|kept| kept.stamp.bytes > 0));
         let is_sibling = || is_numbered(file_name(path)) && shapes.contains(&shape(path));
         stamp.bytes == 0 && (is_pointer_name(path) || had_content() || is_sibling())
+    }
+
+    /// Whether the last attempt has found a numbered file with content, and has not written it again.
+    fn is_as_found(&self, path: &str, stamp: Stamp) -> bool {
+        self.seal.and_then(|seal| seal.first.get(path)).is_some_and(|then| is_unchanged(&stamp, then))
     }
 
     fn is_log(&self, path: &str) -> bool {

@@ -110,7 +110,8 @@ pub(crate) struct Round<'a> {
 
 impl Record {
     /// Notes which of the files in `folder` that an attempt `found` are parts of one checkpoint: saves have rewritten all
-    /// of them since the seal. Versions that were put back are older, and a file may have another time only.
+    /// of them since the seal. Versions that were put back are older, and a file may have another time only. An empty file
+    /// shows only that a save was lost.
     pub(crate) fn note_rewritten(&mut self, disk: &dyn Disk, folder: &Path, found: &BTreeMap<String, Stamp>) {
         let parts = Saves::of(&self.files).all_parts(&|path| {
             let Some((now, then)) = found.get(path).zip(self.files.get(path)) else { return false };
@@ -118,7 +119,8 @@ impl Record {
                 let is_like = now.bytes == then.stamp.bytes && now.bytes <= READ_AGAIN_BYTES;
                 is_like && hash(disk, &folder.join(path), now.bytes).is_ok_and(|sha256| sha256 == then.sha256)
             };
-            now.modified_ns > then.stamp.modified_ns && (then.is_part || !is_same())
+            let is_first = then.stamp.bytes == 0;
+            now.modified_ns > then.stamp.modified_ns && !is_first && (then.is_part || !is_same())
         });
         mark(&parts, &mut self.files);
     }
@@ -164,7 +166,7 @@ impl Sealer {
     pub(crate) fn note_parts(&self, saves: &Saves, sealed: &mut Kept) {
         let is_rewritten = |path: &str| {
             let versions = sealed.get(path).zip(self.record.files.get(path));
-            versions.is_some_and(|(now, then)| now.sha256 != then.sha256)
+            versions.is_some_and(|(now, then)| now.sha256 != then.sha256 && then.stamp.bytes > 0)
         };
         let mut parts = saves.all_parts(&is_rewritten);
         let stamp = |path: &str| sealed.get(path).map(|sealed| sealed.stamp);

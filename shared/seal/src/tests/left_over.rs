@@ -123,3 +123,70 @@ fn a_pointer_that_lay_there_unsealed_names_the_checkpoint_that_the_training_star
         assert_eq!(fs::read_to_string(bench.at("latest")).unwrap(), "step-000015.bin", "seals: {seals}");
     }
 }
+
+/// An attempt is lost within a save. The next one starts before that save and repeats it, but one of the files is not
+/// written out.
+#[test]
+fn files_of_a_save_and_of_its_repetition_are_no_checkpoint() {
+    let layouts: [[&str; 2]; 3] = [["part-0.pt", "part-1.pt"], ["model.pt", "optim.pt"], ["rank0/a.pt", "rank1/a.pt"]];
+    let cases = layouts.into_iter().flat_map(|names| [(names, 0), (names, 1)]);
+    for (((names, lost), has_both), seals) in product(product(cases, [false, true]), [0, 1, 2]) {
+        let mut bench = Bench::new(true);
+        let (mut sealer, _) = bench.resume();
+        sealer.begin(&bench.disk()).unwrap();
+        let file = |step: u32, name: &str| format!("step-{step}/{name}");
+        let content = |name: &str, run: u8| [&[0xff, run], name.as_bytes()].concat().repeat(100);
+        let save = |bench: &mut Bench, step, names: &[&str], run| {
+            bench.clock += 600;
+            names.iter().for_each(|name| bench.write(&file(step, name), &content(name, run)));
+        };
+        save(&mut bench, 10, &names, 1);
+        bench.write(&file(10, "COMPLETE"), b"");
+        assert!(sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap());
+        save(&mut bench, 20, if has_both { &names } else { &names[lost..=lost] }, 1);
+        for _attempt in 0..seals {
+            let (mut sealer, _) = bench.resume();
+            sealer.begin(&bench.disk()).unwrap();
+            sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap();
+        }
+        let (mut sealer, _) = bench.resume();
+        sealer.begin(&bench.disk()).unwrap();
+        save(&mut bench, 20, &[names[1 - lost]], 2);
+        bench.write(&file(20, "COMPLETE"), b"");
+        for attempt in 0..2 {
+            bench.resume();
+            let found = names.map(|name| fs::read(bench.at(&file(20, name))).ok());
+            let runs = found.map(|found| found.map(|found| found[1]));
+            assert!(runs[0] == runs[1] || runs.contains(&None), "{names:?}, {lost}, {seals}: {attempt} finds {runs:?}");
+            assert!(bench.at(&file(10, names[0])).exists() && bench.at(&file(10, names[1])).exists());
+        }
+    }
+}
+
+/// All pairs of both.
+fn product<One: Clone, Other: Clone>(
+    one: impl IntoIterator<Item = One>,
+    other: impl IntoIterator<Item = Other> + Clone,
+) -> impl Iterator<Item = (One, Other)> {
+    one.into_iter().flat_map(move |one| other.clone().into_iter().map(move |other| (one.clone(), other)))
+}
+
+/// An attempt is lost after it has created the files of its first checkpoint. The next one saves it slowly.
+#[test]
+fn empty_files_of_a_lost_save_do_not_show_what_each_save_rewrites() {
+    let mut bench = Bench::new(true);
+    let (mut sealer, _) = bench.resume();
+    sealer.begin(&bench.disk()).unwrap();
+    let all = ["step-10/part-0.txt", "step-10/part-1.txt"];
+    all.iter().for_each(|name| bench.write(name, b""));
+    let (mut sealer, _) = bench.resume();
+    sealer.begin(&bench.disk()).unwrap();
+    sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap();
+    for name in all {
+        bench.clock += 60;
+        bench.write(name, &[0xff; 1900]);
+    }
+    bench.write("step-10/COMPLETE", b"");
+    let (_, found) = bench.resume();
+    assert_eq!((found.newest.as_deref(), found.torn), (Some("step-10"), Vec::new()));
+}

@@ -11,14 +11,16 @@ use crate::run::training::load::{
 };
 
 impl Watch {
-    /// The runner has sealed while the command runs. The files in `written` survive the instance. The files that the
-    /// script `sees` may belong to a save that overwrites them.
+    /// The runner has sealed while the command runs. The files in `written` survive the instance, unless a save that the
+    /// script `sees` overwrites them.
     pub(in crate::run) fn sealed_running(&mut self, habits: &Habits, trial: &TrialRef, written: &View, sees: &View) {
         let step = |view| match start(habits, trial.index, view) {
             Start::From(loaded) if loaded.is_intact => loaded.step,
             Start::From(_) | Start::Fails(_) | Start::Fresh => 0,
         };
-        self.at_least(trial, step(written).min(step(sees)));
+        let mut held = written.clone();
+        held.files.retain(|path, file| sees.files.get(path) == Some(file));
+        self.at_least(trial, step(&held).min(step(sees)));
     }
 
     /// The command has ended and has `left` these files. The next attempt must start from their newest complete
