@@ -156,9 +156,12 @@ impl Timeline {
             Fact::Refused(refusal) => match &refusal.kind {
                 RefusalKind::Volume { operation } => format!("refused volume {operation} {}", refusal.code),
                 RefusalKind::Snapshot { operation } => format!("refused snapshot {operation} {}", refusal.code),
-                RefusalKind::DeviceTaken { volume } => format!("refused device {}", self.name(volume, "vol")),
-                RefusalKind::Instance { volume } => {
-                    format!("refused instance {} {}", self.name(volume, "vol"), refusal.code)
+                RefusalKind::DeviceTaken { volume, instance } => {
+                    format!("refused device of {} for {}", self.instance(instance), self.name(volume, "vol"))
+                }
+                RefusalKind::Instance { volume, instance } => {
+                    let (instance, volume) = (self.instance(instance), self.name(volume, "vol"));
+                    format!("refused instance {instance} for {volume} {}", refusal.code)
                 }
             },
             Fact::RateTaken { operation, bytes } => format!("rate taken by operation {operation} for {bytes} bytes"),

@@ -78,11 +78,13 @@ pub(super) fn input(sweep: &SweepId, text: &str) -> Result<Input, String> {
         ["refused", "snapshot", operation, code] => {
             refused(trial, RefusalKind::Snapshot { operation: number(operation)? }, code)
         }
-        ["refused", "device", volume] => {
-            refused(trial, RefusalKind::DeviceTaken { volume: (*volume).into() }, "InvalidParameterValue")
+        ["refused", "device", "of", instance, "for", volume] => {
+            let kind = RefusalKind::DeviceTaken { volume: (*volume).into(), instance: (*instance).into() };
+            refused(trial, kind, "InvalidParameterValue")
         }
-        ["refused", "instance", volume, code] => {
-            refused(trial, RefusalKind::Instance { volume: (*volume).into() }, code)
+        ["refused", "instance", instance, "for", volume, code] => {
+            let kind = RefusalKind::Instance { volume: (*volume).into(), instance: (*instance).into() };
+            refused(trial, kind, code)
         }
         ["attempt", attempt, ask @ ..] => requested(sweep, number(attempt)?, (TOKEN, 0), ask),
         ["somebody", "as", "attempt", attempt, ask @ ..] => requested(sweep, number(attempt)?, (TOKEN, 1), ask),

@@ -225,10 +225,14 @@ pub enum RefusalKind {
     DeviceTaken {
         /// `vol-…`
         volume: String,
+        /// `i-…`
+        instance: String,
     },
     /// AttachVolume, because the instance cannot take the volume or is gone.
     Instance {
         /// `vol-…`
         volume: String,
+        /// `i-…`
+        instance: String,
     },
 }

@@ -8,7 +8,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::actions::DEVICES;
-use super::{Refusal, RefusalKind, Stage, Workspace};
+use super::{Place, Refusal, RefusalKind, Stage, Workspace};
 
 /// Number of refusals after which the attempt has to leave, so that Batch tries another place.
 pub(super) const MAX_REFUSALS: u32 = 3;
@@ -85,7 +85,7 @@ impl Workspace {
             // not exhausted by retries. Permanent refusals are treated in the same way, because only a trial that has
             // trained has snapshots, and these refusals must not use up its attempts.
             RefusalKind::Snapshot { .. } => self.note(format!("a snapshot was refused: {why}")),
-            RefusalKind::DeviceTaken { volume } if self.volume.id.as_deref() == Some(volume) => {
+            RefusalKind::DeviceTaken { volume, instance } if self.is_attaching(volume, instance) => {
                 if let Stage::Attaching { device, .. } = &mut self.stage {
                     *device += 1;
                     self.refusals += 1;
@@ -95,7 +95,7 @@ impl Workspace {
                     self.stage = Stage::Detached;
                 }
             }
-            RefusalKind::Instance { volume } if self.volume.id.as_deref() == Some(volume) => {
+            RefusalKind::Instance { volume, instance } if self.is_attaching(volume, instance) => {
                 self.attachment_refused(refusal, &why, now);
             }
             RefusalKind::Volume { .. } | RefusalKind::DeviceTaken { .. } | RefusalKind::Instance { .. } => {}
@@ -120,8 +120,14 @@ impl Workspace {
         }
     }
 
+    /// Whether this volume is to be attached to this instance. A refusal may arrive when a newer attempt wants the volume
+    /// on another instance, which has nothing to do with it.
+    fn is_attaching(&self, volume: &str, instance: &str) -> bool {
+        let is_there = |to: &Place| to.instance == instance && self.volume.id.as_deref() == Some(volume);
+        matches!(&self.stage, Stage::Attaching { to, .. } if is_there(to))
+    }
+
     fn attachment_refused(&mut self, refusal: &Refusal, why: &str, now: Timestamp) {
-        let Stage::Attaching { .. } = &self.stage else { return };
         let why = if GONE.contains(&refusal.code.as_str()) {
             "the instance was reclaimed first".to_owned()
         } else {

@@ -12,8 +12,8 @@ pub(super) async fn attach(ec2: &impl Ec2, id: String, instance: String, device:
         Err(error) => return Err(error),
     };
     let kind = match attach_refusal(&code, &message) {
-        AttachRefusal::DeviceTaken => RefusalKind::DeviceTaken { volume: id },
-        AttachRefusal::Instance => RefusalKind::Instance { volume: id },
+        AttachRefusal::DeviceTaken => RefusalKind::DeviceTaken { volume: id, instance },
+        AttachRefusal::Instance => RefusalKind::Instance { volume: id, instance },
         AttachRefusal::Look => return look(ec2, id, instance, (code, message)).await,
     };
     Ok(refused(kind, code, message))
@@ -32,13 +32,13 @@ async fn look(
         return Ok(Fact::Volume { operation: None, id, state });
     }
     let may_be_the_instance = code == volume::WRONG_STATE || is_denied(&code);
-    let is_leaving = may_be_the_instance && is_leaving(ec2, instance).await?;
+    let is_leaving = may_be_the_instance && is_leaving(ec2, instance.clone()).await?;
     if !is_leaving && !is_denied(&code) {
         // EC2 refuses the volume as in use but describes it as available, so the description is not up to date yet
         // (<https://docs.aws.amazon.com/ec2/latest/devguide/eventual-consistency.html>).
         return Ok(Fact::Volume { operation: None, id, state: VolumeState::Unknown });
     }
-    let kind = RefusalKind::Instance { volume: id };
+    let kind = RefusalKind::Instance { volume: id, instance };
     let lasts = !is_leaving && kind.lasts(&code);
     Ok(Fact::Refused(Refusal { kind, code, message, lasts }))
 }
