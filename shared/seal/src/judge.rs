@@ -73,17 +73,13 @@ impl Judge<'_> {
             let name = &group.name;
             let read_again = found.newest.is_none() || bytes_read < READ_AGAIN_BYTES;
             let mut sealed = Vec::new();
-            // A save that an attempt has repeated leaves no file as the attempt has found it.
-            let is_repeated = members.iter().any(|path| self.is_as_found(path, files[*path]));
+            let is_repeated = self.is_repeated(group, files);
             let mut torn = found.newest.is_none() && unfinished.contains(name);
             for &path in &members {
                 let stamp = files[path];
                 match self.verdict(path, stamp, read_again, &shapes)? {
                     Verdict::Sealed(file) => sealed.push((path.to_owned(), file)),
-                    Verdict::Later => {
-                        let is_new = || !self.is_as_found(path, stamp) && self.has_content(path, stamp.bytes);
-                        torn |= cut.contains(path) || (is_repeated && is_new());
-                    }
+                    Verdict::Later => torn |= cut.contains(path) || (is_repeated && !self.is_old(path, stamp)),
                     // A log stays in its place, because no version of it is kept.
                     Verdict::Torn => torn |= !self.is_log(path),
                 }
@@ -133,9 +129,20 @@ impl Judge<'_> {
         stamp.bytes == 0 && (is_pointer_name(path) || had_content() || is_sibling())
     }
 
-    /// Whether the last attempt has found a numbered file with content, and has not written it again.
-    fn is_as_found(&self, path: &str, stamp: Stamp) -> bool {
-        self.seal.and_then(|seal| seal.first.get(path)).is_some_and(|then| is_unchanged(&stamp, then))
+    /// Whether the last attempt may have repeated the save of a checkpoint only in part: a file with content lies there
+    /// as the attempt has found it, or is gone although a version of it is kept.
+    fn is_repeated(&self, group: &Group, files: &BTreeMap<String, Stamp>) -> bool {
+        group.members.iter().any(|path| match files.get(path) {
+            Some(stamp) => stamp.bytes > 0 && self.is_old(path, *stamp) && self.has_content(path, stamp.bytes),
+            None => self.seal.is_some_and(|seal| seal.kept.contains_key(path)),
+        })
+    }
+
+    /// Whether the last attempt has found a numbered file, and has not written it again. A mark or another text counts,
+    /// too, because a script may write it later than the checkpoint.
+    fn is_old(&self, path: &str, stamp: Stamp) -> bool {
+        let is_as_found = |seal: &Record| seal.first.get(path).is_some_and(|then| is_unchanged(&stamp, then));
+        self.seal.is_some_and(is_as_found) || !self.has_content(path, stamp.bytes)
     }
 
     fn is_log(&self, path: &str) -> bool {

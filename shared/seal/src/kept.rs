@@ -54,10 +54,10 @@ pub(crate) fn restore_removed(
 ) -> io::Result<Option<Back>> {
     let kept_groups = groups.newest_first(kept.iter().map(|(path, file)| (path.as_str(), file.stamp)));
     let in_kept = |path: &str| kept_path(own, path);
-    let is_mixed = |(group, _): &(&Group, _)| !is_one_version(disk, groups, group, &version(kept, group, in_kept));
-    let mixed = kept_groups.into_iter().filter(|kept| newest.is_none() && is_mixed(kept));
-    let mixed: BTreeSet<&str> = mixed.flat_map(|(_, members)| members).collect();
-    let goes_back = |path: &str| groups.is_numbered(path) || (newest.is_none() && !mixed.contains(path));
+    let is_several = |(group, _): &(&Group, _)| !is_one_version(disk, groups, group, &version(kept, group, in_kept));
+    let useless = kept_groups.into_iter().filter(|kept| newest.is_none() && is_several(kept));
+    let useless: BTreeSet<&str> = useless.flat_map(|(_, members)| members).collect();
+    let goes_back = |path: &str| groups.is_numbered(path) || (newest.is_none() && !useless.contains(path));
     let group: Vec<_> = kept.iter().filter(|(path, _)| goes_back(path)).collect();
     let is_older = |name: &str, modified: i64| newest.is_some_and(|(newest, at)| newest != name && at > modified);
     let Some(last) = group.iter().max_by_key(|(_, file)| file.stamp.modified_ns) else { return Ok(None) };
@@ -133,7 +133,7 @@ fn versions<'a>(record: &'a Record, own: &Path, path: &str) -> Vec<(PathBuf, &'a
 /// The files of one version of a checkpoint, by path.
 type Version<'a> = BTreeMap<&'a str, (PathBuf, &'a Sealed)>;
 
-/// The same for the files of a checkpoint.
+/// The versions of a checkpoint that the runner has, newest first.
 pub(crate) fn group_versions<'a>(
     disk: &dyn Disk,
     (record, own): (&'a Record, &Path),

@@ -33,8 +33,7 @@ pub(crate) struct Record {
     pub(crate) trained: bool,
     /// Sealed files, by path below `checkpoints/`.
     pub(crate) files: BTreeMap<String, Sealed>,
-    /// What the attempt found of numbered checkpoints: the files with content of the newest one, and those that were not
-    /// sealed. It writes such a file again if it repeats a save.
+    /// The files of numbered checkpoints that the attempt has found. It writes such a file again if it repeats a save.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) first: BTreeMap<String, Stamp>,
     /// Kept copies in `.spotsweep/kept/`, by path below `checkpoints/`.

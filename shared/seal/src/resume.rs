@@ -74,13 +74,14 @@ impl Sealer {
         let first = walk(disk, &checkpoints)?;
         let resumed = found.newest.is_some() && seal.trained;
         let mut sealed = judged.sealed;
-        let repeatable = workspace.repeatable(&first, &sealed, found.newest.as_deref());
+        let numbered = first.iter().filter(|(path, _)| groups.is_numbered(path));
+        let numbered = numbered.map(|(path, stamp)| (path.clone(), *stamp)).collect();
         // The earlier state of a file stays in the manifest until the file is sealed again.
         for (path, before) in seal.files.iter().filter(|(path, _)| first.contains_key(*path)) {
             sealed.entry(path.clone()).or_insert_with(|| before.clone());
         }
         // The seal is not final any more: the command may change what is sealed.
-        let mut record = Record { attempt, last: false, files: sealed, first: repeatable, ..seal };
+        let mut record = Record { attempt, last: false, files: sealed, first: numbered, ..seal };
         record.kept.retain(|path, _| !counters.contains(path));
         let unread = BTreeSet::new();
         let mut sealer = Self {
@@ -143,24 +144,6 @@ impl Workspace<'_> {
                 .repair(newest)?;
         }
         Ok((newest.or(of_text.map(|(_, name)| name)), counters))
-    }
-
-    /// The files that lie there `first` and that the attempt writes again if it repeats a save: those with content of the
-    /// `newest` checkpoint, and of those that are not `sealed`.
-    fn repeatable(
-        &self,
-        first: &BTreeMap<String, Stamp>,
-        sealed: &Kept,
-        newest: Option<&str>,
-    ) -> BTreeMap<String, Stamp> {
-        let is_left_over =
-            |path: &str, stamp: &Stamp| !sealed.contains_key(path) || self.seal.first.get(path) == Some(stamp);
-        let is_repeatable = |(path, stamp): &(&String, &Stamp)| {
-            self.groups.is_numbered(path)
-                && (newest == Some(self.groups.name(path)) || is_left_over(path, stamp))
-                && has_content(self.disk, &self.checkpoints.join(path), path, stamp.bytes)
-        };
-        first.iter().filter(is_repeatable).map(|(path, stamp)| (path.clone(), *stamp)).collect()
     }
 
     /// Returns the newest checkpoint after that, the newest of text, and the files that were quarantined because they

@@ -163,6 +163,31 @@ fn files_of_a_save_and_of_its_repetition_are_no_checkpoint() {
     }
 }
 
+/// An attempt removes a sealed checkpoint to save it again, and is lost after one of its files, or before its mark.
+#[test]
+fn a_checkpoint_that_is_saved_again_is_not_completed_with_files_of_the_first_save() {
+    let all = ["step-20/model.bin", "step-20/optim.bin"];
+    let content = |run: u8| [vec![0xff], vec![run; 1899]].concat();
+    for (written, cut) in product([&all[..1], &all[1..], &all[..]], [0, 30]) {
+        let mut bench = Bench::new(true);
+        let (mut sealer, _) = bench.resume();
+        sealer.begin(&bench.disk()).unwrap();
+        all.iter().for_each(|name| bench.write(name, &content(1)));
+        bench.write("step-20/COMPLETE", b"");
+        assert!(sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap());
+        let (mut sealer, _) = bench.resume();
+        sealer.begin(&bench.disk()).unwrap();
+        fs::remove_dir_all(bench.at("step-20")).unwrap();
+        bench.clock += 600;
+        written.iter().for_each(|name| bench.write(name, &content(2)[..1900 - cut]));
+        let r = bench.resume();
+        eprintln!("{:?}", r.1);
+        let found = all.map(|name| fs::read(bench.at(name)).ok().map(|found| (found[1], found.len())));
+        assert_eq!(found, [Some((1, 1900)); 2], "{written:?}, {cut}");
+        assert!(bench.at("step-20/COMPLETE").exists());
+    }
+}
+
 /// All pairs of both.
 fn product<One: Clone, Other: Clone>(
     one: impl IntoIterator<Item = One>,
