@@ -12,7 +12,7 @@ use crate::disk::{Disk, Stamp};
 use crate::groups::{Written, are_of_one_save, is_next, written};
 use crate::kept::Kept;
 use crate::logs::{Change, is_log};
-use crate::names::is_pointer_name;
+use crate::names::{checkpoint, is_pointer_name};
 use crate::record::Record;
 use crate::sealer::Sealer;
 use crate::shape::shape;
@@ -67,11 +67,12 @@ impl Saves {
         self.with(path).filter(move |other| shape(other) == shape(path))
     }
 
-    /// The parts of the checkpoints of which all parts are as `is_rewritten` says.
+    /// The parts of the checkpoints of which all parts are as `is_rewritten` says. Files in a folder that is named like a
+    /// checkpoint are none: they are rewritten only where a save is repeated.
     fn all_parts(&self, is_rewritten: &dyn Fn(&str) -> bool) -> BTreeSet<String> {
         let is_part = |path: &&String| {
             let mut parts = self.parts(path).peekable();
-            parts.peek().is_some() && is_rewritten(path) && parts.all(is_rewritten)
+            parts.peek().is_some() && checkpoint(path) == *path && is_rewritten(path) && parts.all(is_rewritten)
         };
         self.by_path.keys().filter(is_part).cloned().collect()
     }
@@ -110,8 +111,7 @@ pub(crate) struct Round<'a> {
 
 impl Record {
     /// Notes which of the files in `folder` that an attempt `found` are parts of one checkpoint: saves have rewritten all
-    /// of them since the seal. Versions that were put back are older, and a file may have another time only. An empty file
-    /// shows only that a save was lost.
+    /// of them since the seal. Versions that were put back are older, and a file may have another time only.
     pub(crate) fn note_rewritten(&mut self, disk: &dyn Disk, folder: &Path, found: &BTreeMap<String, Stamp>) {
         let parts = Saves::of(&self.files).all_parts(&|path| {
             let Some((now, then)) = found.get(path).zip(self.files.get(path)) else { return false };
@@ -119,8 +119,7 @@ impl Record {
                 let is_like = now.bytes == then.stamp.bytes && now.bytes <= READ_AGAIN_BYTES;
                 is_like && hash(disk, &folder.join(path), now.bytes).is_ok_and(|sha256| sha256 == then.sha256)
             };
-            let is_first = then.stamp.bytes == 0;
-            now.modified_ns > then.stamp.modified_ns && !is_first && (then.is_part || !is_same())
+            now.modified_ns > then.stamp.modified_ns && (then.is_part || !is_same())
         });
         mark(&parts, &mut self.files);
     }
@@ -166,7 +165,7 @@ impl Sealer {
     pub(crate) fn note_parts(&self, saves: &Saves, sealed: &mut Kept) {
         let is_rewritten = |path: &str| {
             let versions = sealed.get(path).zip(self.record.files.get(path));
-            versions.is_some_and(|(now, then)| now.sha256 != then.sha256 && then.stamp.bytes > 0)
+            versions.is_some_and(|(now, then)| now.sha256 != then.sha256)
         };
         let mut parts = saves.all_parts(&is_rewritten);
         let stamp = |path: &str| sealed.get(path).map(|sealed| sealed.stamp);
