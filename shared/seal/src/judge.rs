@@ -1,5 +1,6 @@
 //! Decides on resume which checkpoints are as they were sealed, and what to do about the others.
 
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
@@ -73,13 +74,13 @@ impl Judge<'_> {
             let name = &group.name;
             let read_again = found.newest.is_none() || bytes_read < READ_AGAIN_BYTES;
             let mut sealed = Vec::new();
-            let is_repeated = self.is_repeated(group, files);
+            let is_repeated = LazyCell::new(|| self.is_repeated(group, files));
             let mut torn = found.newest.is_none() && unfinished.contains(name);
             for &path in &members {
                 let stamp = files[path];
                 match self.verdict(path, stamp, read_again, &shapes)? {
                     Verdict::Sealed(file) => sealed.push((path.to_owned(), file)),
-                    Verdict::Later => torn |= cut.contains(path) || (is_repeated && !self.is_old(path, stamp)),
+                    Verdict::Later => torn |= cut.contains(path) || (self.is_new(path, stamp) && *is_repeated),
                     // A log stays in its place, because no version of it is kept.
                     Verdict::Torn => torn |= !self.is_log(path),
                 }
@@ -130,19 +131,24 @@ impl Judge<'_> {
     }
 
     /// Whether the last attempt may have repeated the save of a checkpoint only in part: a file with content lies there
-    /// as the attempt has found it, or is gone although a version of it is kept.
+    /// as the attempt found it, or is gone although a version of it is kept.
     fn is_repeated(&self, group: &Group, files: &BTreeMap<String, Stamp>) -> bool {
         group.members.iter().any(|path| match files.get(path) {
-            Some(stamp) => stamp.bytes > 0 && self.is_old(path, *stamp) && self.has_content(path, stamp.bytes),
+            Some(stamp) => self.is_as_found(path, *stamp) && self.has_content(path, stamp.bytes),
             None => self.seal.is_some_and(|seal| seal.kept.contains_key(path)),
         })
     }
 
-    /// Whether the last attempt has found a numbered file, and has not written it again. A mark or another text counts,
-    /// too, because a script may write it later than the checkpoint.
-    fn is_old(&self, path: &str, stamp: Stamp) -> bool {
-        let is_as_found = |seal: &Record| seal.first.get(path).is_some_and(|then| is_unchanged(&stamp, then));
-        self.seal.is_some_and(is_as_found) || !self.has_content(path, stamp.bytes)
+    /// Whether the last attempt wrote this file, and it has content. A script may write a mark or another text later than
+    /// the checkpoint.
+    fn is_new(&self, path: &str, stamp: Stamp) -> bool {
+        !self.is_as_found(path, stamp) && self.has_content(path, stamp.bytes)
+    }
+
+    /// Whether a numbered file is unchanged since the last attempt found it.
+    fn is_as_found(&self, path: &str, stamp: Stamp) -> bool {
+        let first = self.seal.and_then(|seal| seal.first.get(path));
+        first.is_some_and(|then| is_unchanged(&stamp, then))
     }
 
     fn is_log(&self, path: &str) -> bool {

@@ -52,12 +52,8 @@ pub(crate) fn restore_removed(
     groups: &Groups,
     newest: Option<(&str, i64)>,
 ) -> io::Result<Option<Back>> {
-    let kept_groups = groups.newest_first(kept.iter().map(|(path, file)| (path.as_str(), file.stamp)));
-    let in_kept = |path: &str| kept_path(own, path);
-    let is_several = |(group, _): &(&Group, _)| !is_one_version(disk, groups, group, &version(kept, group, in_kept));
-    let useless = kept_groups.into_iter().filter(|kept| newest.is_none() && is_several(kept));
-    let useless: BTreeSet<&str> = useless.flat_map(|(_, members)| members).collect();
-    let goes_back = |path: &str| groups.is_numbered(path) || (newest.is_none() && !useless.contains(path));
+    let unusable = if newest.is_none() { unusable(disk, own, kept, groups) } else { BTreeSet::new() };
+    let goes_back = |path: &str| groups.is_numbered(path) || (newest.is_none() && !unusable.contains(path));
     let group: Vec<_> = kept.iter().filter(|(path, _)| goes_back(path)).collect();
     let is_older = |name: &str, modified: i64| newest.is_some_and(|(newest, at)| newest != name && at > modified);
     let Some(last) = group.iter().max_by_key(|(_, file)| file.stamp.modified_ns) else { return Ok(None) };
@@ -84,6 +80,13 @@ pub(crate) fn restore_removed(
         modified_ns,
         is_older: is_older(name, modified_ns),
     }))
+}
+
+/// The kept files of checkpoints that are incomplete, or of several saves.
+fn unusable<'a>(disk: &dyn Disk, own: &Path, kept: &'a Kept, groups: &'a Groups) -> BTreeSet<&'a str> {
+    let kept_groups = groups.newest_first(kept.iter().map(|(path, file)| (path.as_str(), file.stamp)));
+    let is_usable = |group| is_one_version(disk, groups, group, &version(kept, group, |path| kept_path(own, path)));
+    kept_groups.into_iter().filter(|(group, _)| !is_usable(group)).flat_map(|(_, members)| members).collect()
 }
 
 /// Whether there are newer files of all kinds of the kept `group`. A lost instance may have written out the removal of

@@ -26,8 +26,8 @@ const SIGTERM_CODE: i32 = 143;
 pub(super) struct Training {
     habits: Habits,
     trial: u32,
-    /// The number of this run. A GPU does not add in a fixed order, so another run computes other numbers for a step.
-    /// Trials with an even index compute the same ones again.
+    /// Identifies the attempt in what it saves, because a training on a GPU is not deterministic: another attempt
+    /// computes different numbers for the same step. It is 0 for trials with an even index, which are deterministic.
     run: u32,
     /// Steps of the whole training.
     total: u32,

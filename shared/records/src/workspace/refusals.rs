@@ -120,8 +120,8 @@ impl Workspace {
         }
     }
 
-    /// Whether this volume is to be attached to this instance. A refusal may arrive when a newer attempt wants the volume
-    /// on another instance, which has nothing to do with it.
+    /// Whether the volume is being attached to this instance. A refusal for the instance of an earlier attempt may be
+    /// applied after the attachment to the next attempt's instance has begun.
     fn is_attaching(&self, volume: &str, instance: &str) -> bool {
         let is_there = |to: &Place| to.instance == instance && self.volume.id.as_deref() == Some(volume);
         matches!(&self.stage, Stage::Attaching { to, .. } if is_there(to))

@@ -132,12 +132,13 @@ pub(in crate::run) fn newest_of_one_save(habits: &Habits, trial: u32, view: &Vie
     let mut view = view.clone();
     loop {
         let newest = newest_whole(habits, trial, &view, CHECKPOINTS)?;
-        let parts = [0, 1].map(|number| part(habits, newest, number));
-        let written = parts.each_ref().map(|path| view.files.get(path).map_or(0, |file| file.modified_ns));
-        if u128::from(written[0].abs_diff(written[1])) <= habits.save.as_nanos() {
+        let parts: Vec<String> = (0..PARTS).map(|number| part(habits, newest, number)).collect();
+        let written: Vec<i64> = parts.iter().filter_map(|path| Some(view.files.get(path)?.modified_ns)).collect();
+        let took = written.iter().max().zip(written.iter().min()).map_or(0, |(last, first)| last.abs_diff(*first));
+        if u128::from(took) <= habits.save.as_nanos() {
             return Some(newest);
         }
-        parts.iter().for_each(|path| drop(view.files.remove(path)));
+        view.files.retain(|path, _| !parts.contains(path));
     }
 }
 
