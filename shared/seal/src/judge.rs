@@ -196,8 +196,9 @@ impl Judge<'_> {
 /// The `files` of which a save has rewritten some since the seal, but not the other parts of the same checkpoint. Those
 /// are as sealed, or an earlier save has rewritten them.
 fn cut<'a>(seal: &Record, files: &'a BTreeMap<String, Stamp>) -> BTreeSet<&'a str> {
-    let saves = Saves::of(&seal.files);
-    let is_as_sealed = |path: &str| files.get(path).is_none_or(|now| is_unchanged(now, &seal.files[path].stamp));
+    let saves = Saves::of(seal.versions());
+    let is_sealed = |path: &str, now: &Stamp| seal.version(path).is_some_and(|then| is_unchanged(now, &then.stamp));
+    let is_as_sealed = |path: &str| files.get(path).is_none_or(|now| is_sealed(path, now));
     let is_of_two = |path: &str| seal.is_part(path) && !saves.are_of_one(path, |path| files.get(path).copied());
     let is_cut = |path: &&str| saves.parts(path).any(is_as_sealed) || is_of_two(path);
     files.keys().map(String::as_str).filter(is_cut).collect()

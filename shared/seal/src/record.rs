@@ -106,6 +106,17 @@ impl Record {
         self.kept.iter().map(|(path, kept)| (path.as_str(), kept.stamp))
     }
 
+    /// The sealed version of the file at `path`, or the kept one of a file that is gone or was gone at the last seal: a
+    /// script may remove the old checkpoint before it writes the new one.
+    pub(crate) fn version(&self, path: &str) -> Option<&Sealed> {
+        self.files.get(path).or_else(|| self.kept.get(path))
+    }
+
+    /// All such versions.
+    pub(crate) fn versions(&self) -> impl Iterator<Item = (&String, &Sealed)> {
+        self.files.iter().chain(self.kept.iter().filter(|(path, _)| !self.files.contains_key(*path)))
+    }
+
     /// The files that saves rewrite although their names have a number.
     pub(crate) fn parts(&self) -> BTreeSet<String> {
         let all = self.files.iter().chain(&self.kept);

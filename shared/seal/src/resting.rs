@@ -129,7 +129,7 @@ impl Sealer {
         if round.ready.is_empty() {
             return Ok(sealed);
         }
-        let saves = Saves::of(&self.record.files);
+        let saves = Saves::of(self.record.versions());
         for (path, is_resting) in round.ready {
             let stamp = round.found[path];
             let is_cut = self.is_within_save(disk, path, &saves, round) || self.is_of_two_saves(path, &saves, round);

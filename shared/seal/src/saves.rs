@@ -13,7 +13,7 @@ use crate::groups::{Written, are_of_one_save, is_next, written};
 use crate::kept::Kept;
 use crate::logs::{Change, is_log};
 use crate::names::{checkpoint, is_pointer_name};
-use crate::record::Record;
+use crate::record::{Record, Sealed};
 use crate::sealer::Sealer;
 use crate::shape::shape;
 
@@ -28,8 +28,8 @@ pub(crate) struct Saves {
 
 impl Saves {
     /// Divides `versions`. Folders of one shape, such as those of ranks, count as one.
-    pub(crate) fn of(versions: &Kept) -> Self {
-        Self::divide(versions.iter().map(|(path, sealed)| (path, sealed.stamp, sealed.change)))
+    pub(crate) fn of<'a>(versions: impl IntoIterator<Item = (&'a String, &'a Sealed)>) -> Self {
+        Self::divide(versions.into_iter().map(|(path, sealed)| (path, sealed.stamp, sealed.change)))
     }
 
     /// Divides files that are not sealed.
@@ -113,8 +113,8 @@ impl Record {
     /// Notes which of the files in `folder` that an attempt `found` are parts of one checkpoint: saves have rewritten all
     /// of them since the seal. Versions that were put back are older, and a file may have another time only.
     pub(crate) fn note_rewritten(&mut self, disk: &dyn Disk, folder: &Path, found: &BTreeMap<String, Stamp>) {
-        let parts = Saves::of(&self.files).all_parts(&|path| {
-            let Some((now, then)) = found.get(path).zip(self.files.get(path)) else { return false };
+        let parts = Saves::of(self.versions()).all_parts(&|path| {
+            let Some((now, then)) = found.get(path).zip(self.version(path)) else { return false };
             let is_same = || {
                 let is_like = now.bytes == then.stamp.bytes && now.bytes <= READ_AGAIN_BYTES;
                 is_like && hash(disk, &folder.join(path), now.bytes).is_ok_and(|sha256| sha256 == then.sha256)
@@ -131,12 +131,13 @@ impl Sealer {
     /// over if it has not begun the next file in time. That shows nothing of parts, because a training may hang.
     pub(crate) fn is_within_save(&self, disk: &dyn Disk, path: &str, saves: &Saves, round: &Round<'_>) -> bool {
         let Round { now_ns, found, before, ready } = *round;
-        let sealed = |path: &str| self.record.files.get(path).map(|sealed| sealed.stamp);
+        let sealed = |path: &str| self.record.version(path).map(|sealed| sealed.stamp);
         let stamp = found[path];
         let is_later = |before: &Stamp| !is_next(&written(path, *before), &written(path, stamp));
         let is_again = before.get(path).is_some_and(|before| sealed(path) != Some(*before) && is_later(before));
         saves.with(path).any(|other| {
-            let Some((now, then)) = found.get(other).zip(sealed(other)) else { return false };
+            let Some(then) = sealed(other) else { return false };
+            let Some(now) = found.get(other) else { return shape(other) == shape(path) && !is_again };
             let next = Written { at: now_ns, bytes: then.bytes, path: other };
             let is_emptied = self.is_emptied(other, now.bytes);
             let is_text = || !is_emptied && is_small_text(disk, &self.checkpoints.join(other), now.bytes);
@@ -152,7 +153,7 @@ impl Sealer {
     pub(crate) fn is_of_two_saves(&self, path: &str, saves: &Saves, round: &Round<'_>) -> bool {
         let Round { found, before, .. } = *round;
         let parts = || saves.parts(path).chain([path]);
-        let sealed = |part: &str| self.record.files.get(part).map(|sealed| sealed.stamp);
+        let sealed = |part: &str| self.record.version(part).map(|sealed| sealed.stamp);
         let is_rewritten = |part: &str| found.get(part).is_some_and(|now| Some(*now) != sealed(part));
         let is_again = |part: &str| before.get(part) != found.get(part) && before.get(part) != sealed(part).as_ref();
         let is_left_out = |part: &str| before.get(part) == found.get(part);
@@ -164,7 +165,7 @@ impl Sealer {
     /// them. A version that was put back has the content of the one before.
     pub(crate) fn note_parts(&self, saves: &Saves, sealed: &mut Kept) {
         let is_rewritten = |path: &str| {
-            let versions = sealed.get(path).zip(self.record.files.get(path));
+            let versions = sealed.get(path).zip(self.record.version(path));
             versions.is_some_and(|(now, then)| now.sha256 != then.sha256)
         };
         let mut parts = saves.all_parts(&is_rewritten);
@@ -177,7 +178,7 @@ impl Sealer {
     /// one may be incomplete. The earlier state of a file that is left out stays, so that the next attempt sees which
     /// files are of a later save than the others.
     pub(crate) fn complete_last(&self, at_end: &AtEnd, found: &BTreeMap<String, Stamp>, files: &mut Kept) {
-        let saves = Saves::of(&self.record.files);
+        let saves = Saves::of(self.record.versions());
         for path in self.cut_at_end(at_end, &saves, (found, files)) {
             (self.say)(&format!("checkpoint file {path} is of a save that was cut, and is not sealed"));
             files.remove(&path);
@@ -200,18 +201,18 @@ impl Sealer {
         saves: &Saves,
         (found, files): (&BTreeMap<String, Stamp>, &Kept),
     ) -> BTreeSet<String> {
-        let stamps = |path: &str| found.get(path).copied().zip(self.record.files.get(path).map(|sealed| sealed.stamp));
-        let differs = |path: &str| stamps(path).is_some_and(|(now, then)| now != then);
-        let is_rewritten = |path: &str| match files.get(path).zip(self.record.files.get(path)) {
+        let sealed = |path: &str| self.record.version(path).map(|sealed| sealed.stamp);
+        let differs = |path: &str| found.get(path).copied().zip(sealed(path)).is_some_and(|(now, then)| now != then);
+        let is_rewritten = |path: &str| match files.get(path).zip(self.record.version(path)) {
             Some((now, then)) => now.sha256 != then.sha256,
             None => differs(path),
         };
         let rewritten = saves.all_parts(&is_rewritten);
         let is_cut = |path: &&String| {
-            let mut parts = saves.parts(path).filter_map(|other| Some((other, stamps(other)?)));
-            let is_cut = |(other, (now, then)): (&str, (Stamp, Stamp))| {
-                let is_between = || self.record.is_part(path) || at_end.was_between(found[*path], then);
-                if now == then { is_between() } else { !files.contains_key(other) }
+            let mut parts = saves.parts(path).filter_map(|other| Some((other, sealed(other)?)));
+            let is_cut = |(other, then): (&str, Stamp)| match found.get(other) {
+                Some(now) if *now != then => !files.contains_key(other),
+                Some(_) | None => self.record.is_part(path) || at_end.was_between(found[*path], then),
             };
             parts.any(is_cut) || (rewritten.contains(*path) && !saves.are_of_one(path, |path| found.get(path).copied()))
         };

@@ -84,23 +84,7 @@ impl Disk for SimulatedDisk<'_> {
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        let mut files = self.files.borrow_mut();
-        if files.rename(name(from), name(to)) {
-            return Ok(());
-        }
-        let below: Vec<String> =
-            files.seen().files.keys().filter(|path| Path::new(path).starts_with(from)).cloned().collect();
-        for path in &below {
-            let rest = Path::new(path).strip_prefix(from).unwrap_or(Path::new(""));
-            files.rename(path, name(&to.join(rest)));
-        }
-        let links: Vec<(String, String)> = files.seen().links.clone().into_iter().collect();
-        for (link, target) in links.into_iter().filter(|(link, _)| Path::new(link).starts_with(from)) {
-            let rest = Path::new(&link).strip_prefix(from).unwrap_or(Path::new("")).to_owned();
-            files.remove(&link);
-            files.symbolic_link(name(&to.join(rest)), &target);
-        }
-        found(!below.is_empty())
+        found(self.files.borrow_mut().rename(name(from), name(to)))
     }
 
     fn copy(&self, from: &Path, to: &Path) -> io::Result<()> {

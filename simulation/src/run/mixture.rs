@@ -125,8 +125,7 @@ impl Mixture {
         let mixture = Self { continues, page_trials, ..mixture }.on_failing_instances(&mut upto);
         let late_links = Duration::from_secs(120 * u64::from(upto(3)));
         let gpus = upto(3) == 0;
-        let choose = |most: usize| usize::try_from(upto(u32::try_from(most).unwrap_or(1) - 1)).unwrap_or(0);
-        let habits = mixture.chaos.habits.with_processes(choose);
+        let habits = mixture.chaos.habits.with_processes(|among| choose(&mut upto, among));
         let restores = upto(3) == 0;
         let mut some = |among: u32, share: f64| if upto(among - 1) == 0 { share } else { 0.0 };
         let (terminated, unheard, mute) = (some(3, 0.3), some(3, 0.1), some(4, 0.02));
@@ -134,7 +133,9 @@ impl Mixture {
         let mixture = Self { gpus, restores, chaos, ..mixture }.at_rate(&mut upto);
         let unsent = if upto(3) == 0 { 0.2 } else { 0.0 };
         let image = upto(7) == 0;
-        Self { image, chaos: Chaos { unsent, ..mixture.chaos }, ..mixture }.with_data(&mut upto)
+        let mixture = Self { image, chaos: Chaos { unsent, ..mixture.chaos }, ..mixture }.with_data(&mut upto);
+        let habits = mixture.chaos.habits.with_removal(|among| choose(&mut upto, among));
+        Self { chaos: Chaos { habits, ..mixture.chaos }, ..mixture }
     }
 
     /// The sweep file.
@@ -224,4 +225,9 @@ impl Mixture {
             _most => self,
         }
     }
+}
+
+/// A number that is less than `among`.
+fn choose(upto: &mut impl FnMut(u32) -> u32, among: usize) -> usize {
+    usize::try_from(upto(u32::try_from(among).unwrap_or(1) - 1)).unwrap_or(0)
 }

@@ -112,12 +112,24 @@ impl FileSystem {
         }
     }
 
-    /// Renames a file. Returns whether it exists.
+    /// Renames a file, or a folder with its files and links. Returns whether it exists.
     pub fn rename(&mut self, from: &str, to: &str) -> bool {
-        let Some(file) = self.seen.files.remove(from) else { return false };
+        let Some(file) = self.seen.files.remove(from) else { return self.rename_folder(from, to) };
         self.seen.links.remove(to);
         self.seen.files.insert(to.to_owned(), file);
         true
+    }
+
+    fn rename_folder(&mut self, from: &str, to: &str) -> bool {
+        let within = format!("{from}/");
+        let files = self.seen.files.extract_if(.., |path, _| path.starts_with(&within));
+        let files: Vec<_> = files.map(|(path, file)| (path.replacen(from, to, 1), file)).collect();
+        let links = self.seen.links.extract_if(.., |path, _| path.starts_with(&within));
+        let links: Vec<_> = links.map(|(path, target)| (path.replacen(from, to, 1), target)).collect();
+        let is_there = !files.is_empty();
+        self.seen.files.extend(files);
+        self.seen.links.extend(links);
+        is_there
     }
 
     /// Gives a file another name. Returns whether the file exists and the name was free.

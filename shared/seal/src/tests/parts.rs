@@ -158,3 +158,30 @@ fn parts_are_kept_with_all_others_or_not_at_all() {
         sealer.finish(&bench.disk(), &at_rest(), &IN_TIME).unwrap();
     }
 }
+
+/// A save removes the old parts before it writes the new ones. A round of sealing comes in between. Then the instance is
+/// lost, and the volume still has some of the old parts.
+#[test]
+fn parts_that_are_removed_before_they_are_written_again_are_not_mixed() {
+    let all = ["model-rank-0.pt", "model-rank-1.pt"];
+    for (saves, done, back) in [1, 2].into_iter().flat_map(|saves| (0..4).map(move |at| (saves, at % 2 + 1, at / 2))) {
+        let mut bench = Bench::new(true);
+        let (mut sealer, _) = bench.resume();
+        sealer.begin(&bench.disk()).unwrap();
+        for save in 0..saves {
+            bench.clock += 600;
+            all.iter().for_each(|path| bench.write(path, &zip_of(&[save])));
+            sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap();
+        }
+        let old = bench.folder.path().join("old");
+        fs::hard_link(bench.at(all[back]), &old).unwrap();
+        all[..done].iter().for_each(|path| fs::remove_file(bench.at(path)).unwrap());
+        sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap();
+        bench.clock += 600;
+        all.iter().for_each(|path| bench.replace(path, &zip_of(&[saves])));
+        fs::rename(&old, bench.at(all[back])).unwrap();
+        bench.resume();
+        let found = all.map(|path| fs::read(bench.at(path)).unwrap());
+        assert_eq!(found[0], found[1], "{saves} saves, {done} removed, old part {back}");
+    }
+}

@@ -62,6 +62,10 @@ pub enum Replacing {
     WritesOver,
     /// It writes a file under another name and renames it.
     Renames,
+    /// It removes the files of the old checkpoint of that name first, as with `shutil.rmtree`.
+    Removes,
+    /// It writes a folder under another name, removes the old folder and renames the new one.
+    RenamesFolder,
 }
 
 /// The process that has started a training.
@@ -111,7 +115,12 @@ pub struct Habits {
 impl Layout {
     /// Whether a checkpoint has several files.
     pub(super) fn has_parts(self) -> bool {
-        matches!(self, Self::Folder | Self::Marked | Self::TwoNumbers | Self::Shards | Self::Ranks)
+        self.has_folders() || matches!(self, Self::Shards | Self::Ranks)
+    }
+
+    /// Whether each checkpoint has a folder of its own.
+    pub(super) fn has_folders(self) -> bool {
+        matches!(self, Self::Folder | Self::Marked | Self::TwoNumbers)
     }
 }
 
@@ -156,6 +165,16 @@ impl Habits {
             abandons_save: choose(2) == 0,
             ..Self::PLAIN
         }
+    }
+
+    /// The same habits, and in some sweeps the script removes the old checkpoint of a name or renames whole folders.
+    pub(in crate::run) fn with_removal(self, mut choose: impl FnMut(usize) -> usize) -> Self {
+        let replacing = match choose(4) {
+            0 if self.replacing == Replacing::Truncates => Replacing::Removes,
+            1 if self.layout.has_folders() => Replacing::RenamesFolder,
+            _most => self.replacing,
+        };
+        Self { replacing, ..self }
     }
 
     /// The same habits with random processes.

@@ -10,6 +10,8 @@ pub(in crate::run) const CHECKPOINTS: &str = "checkpoints/";
 const MARK: &str = "COMPLETE";
 pub(super) const LATEST: &str = "checkpoints/latest";
 pub(super) const LINK: &str = "checkpoints/last";
+/// The ending of the name of a file or a folder that is renamed when it is complete.
+pub(super) const UNFINISHED: &str = ".tmp";
 /// The number of files in a checkpoint folder.
 pub(super) const PARTS: u32 = 2;
 
@@ -26,7 +28,7 @@ pub(in crate::run) enum Start {
 
 /// Loads the newest checkpoint of `view` as the script does.
 pub(in crate::run) fn start(habits: &Habits, trial: u32, view: &View) -> Start {
-    let newest = || view.files.keys().filter(|path| !path.ends_with(".tmp")).filter_map(|path| step_of(path)).max();
+    let newest = || view.files.keys().filter(|path| !is_unfinished(path)).filter_map(|path| step_of(path)).max();
     let read = |path: &str| load(habits, trial, view, path, 0);
     let from = |loaded: Result<Loaded, String>| loaded.map_or_else(Start::Fails, Start::From);
     match habits.layout {
@@ -56,7 +58,7 @@ pub(in crate::run) fn start(habits: &Habits, trial: u32, view: &View) -> Start {
             found.map_or(Start::Fresh, |found| from(loaded(found)))
         }
         Layout::Marked => {
-            let marked = |path: &&String| path.ends_with(MARK);
+            let marked = |path: &&String| path.ends_with(MARK) && !is_unfinished(path);
             let newest = view.files.keys().filter(marked).filter_map(|path| step_of(path)).max();
             newest.map_or(Start::Fresh, |step| from(folder(habits, trial, view, step)))
         }
@@ -115,7 +117,7 @@ pub(in crate::run) fn newest_whole(habits: &Habits, trial: u32, view: &View, wit
         let is_whole = !habits.layout.has_parts() || !path.starts_with(CHECKPOINTS) || whole();
         is_whole.then_some(loaded.step)
     };
-    let counts = |(path, _): &(&String, &File)| path.starts_with(within) && !path.ends_with(".tmp");
+    let counts = |(path, _): &(&String, &File)| path.starts_with(within) && !is_unfinished(path);
     let mut newest = None;
     // The newest file is usually the last. Files of older steps need not be read.
     for (path, file) in view.files.iter().rev().filter(counts) {
@@ -140,6 +142,10 @@ pub(in crate::run) fn newest_of_one_save(habits: &Habits, trial: u32, view: &Vie
         }
         view.files.retain(|path, _| !parts.contains(path));
     }
+}
+
+fn is_unfinished(path: &str) -> bool {
+    path.split('/').any(|name| name.ends_with(UNFINISHED))
 }
 
 /// The step in a path such as `checkpoints/step-000030.gz`.
