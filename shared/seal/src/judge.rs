@@ -171,10 +171,12 @@ impl Judge<'_> {
         if self.is_emptied(path, stamp, shapes) {
             return Ok(Verdict::Torn);
         }
-        let Some((seal, sealed)) = self.seal.and_then(|seal| Some((seal, seal.files.get(path)?))) else {
+        let is_cut = |seal: &Record| seal.cut.get(path).is_some_and(|then| is_unchanged(&stamp, then));
+        let is_over = self.seal.is_some_and(|seal| seal.last || is_cut(seal));
+        let Some(sealed) = self.seal.and_then(|seal| seal.files.get(path)) else {
             // The last seal leaves out files that were cut off, except pointers, because a pointer does not show its
             // end.
-            let is_left_out = self.seal.is_some_and(|seal| seal.last) && !is_pointer_name(path);
+            let is_left_out = is_over && !is_pointer_name(path);
             return if is_left_out && !is_database(self.disk, &file) { Ok(Verdict::Torn) } else { by_itself() };
         };
         let (now, then) = (stamp, sealed.stamp);
@@ -184,7 +186,7 @@ impl Judge<'_> {
         if trusted || (now.bytes == then.bytes && hash(self.disk, &file, now.bytes)? == sealed.sha256) {
             return Ok(Verdict::Sealed(Sealed { stamp: now, ..sealed.clone() }));
         }
-        if seal.last && !is_database(self.disk, &file) {
+        if is_over && !is_database(self.disk, &file) {
             // Nothing was written after the seal.
             return Ok(Verdict::Torn);
         }

@@ -36,6 +36,10 @@ pub(crate) struct Record {
     /// The files of numbered checkpoints that the attempt has found. It writes such a file again if it repeats a save.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) first: BTreeMap<String, Stamp>,
+    /// The files that the end of the command has left incomplete. If the last seal did not have time for all files, only
+    /// this shows it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) cut: BTreeMap<String, Stamp>,
     /// Kept copies in `.spotsweep/kept/`, by path below `checkpoints/`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) kept: BTreeMap<String, Sealed>,

@@ -81,7 +81,7 @@ impl Sealer {
             sealed.entry(path.clone()).or_insert_with(|| before.clone());
         }
         // The seal is not final any more: the command may change what is sealed.
-        let mut record = Record { attempt, last: false, files: sealed, first: numbered, ..seal };
+        let mut record = Record { attempt, last: false, files: sealed, first: numbered, cut: BTreeMap::new(), ..seal };
         record.kept.retain(|path, _| !counters.contains(path));
         let unread = BTreeSet::new();
         let mut sealer = Self {

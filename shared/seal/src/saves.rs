@@ -176,12 +176,18 @@ impl Sealer {
 
     /// Completes the last seal: leaves out what belongs to a save that was cut, and doubts all parts of a save of which
     /// one may be incomplete. The earlier state of a file that is left out stays, so that the next attempt sees which
-    /// files are of a later save than the others.
-    pub(crate) fn complete_last(&self, at_end: &AtEnd, found: &BTreeMap<String, Stamp>, files: &mut Kept) {
+    /// files are of a later save than the others. Returns the files that are left out.
+    pub(crate) fn complete_last(
+        &self,
+        at_end: &AtEnd,
+        found: &BTreeMap<String, Stamp>,
+        files: &mut Kept,
+    ) -> BTreeSet<String> {
         let saves = Saves::of(self.record.versions());
-        for path in self.cut_at_end(at_end, &saves, (found, files)) {
+        let cut = self.cut_at_end(at_end, &saves, (found, files));
+        for path in &cut {
             (self.say)(&format!("checkpoint file {path} is of a save that was cut, and is not sealed"));
-            files.remove(&path);
+            files.remove(path);
         }
         self.note_parts(&saves, files);
         let is_doubtful = |path: &str| files.get(path).is_some_and(|sealed| sealed.is_part && sealed.doubtful);
@@ -191,6 +197,7 @@ impl Sealer {
         for (path, before) in self.record.files.iter().filter(|(path, _)| found.contains_key(*path)) {
             files.entry(path.clone()).or_insert_with(|| before.clone());
         }
+        cut
     }
 
     /// Those of `found` that belong to a save that was cut at the end of the command: other parts were left out of

@@ -188,7 +188,7 @@ impl Sealer {
         let before = std::mem::replace(&mut self.seen, found.clone());
         let mut newest_first: Vec<_> = found.clone().into_iter().collect();
         newest_first.sort_by_key(|(_, stamp)| std::cmp::Reverse(stamp.modified_ns));
-        let mut files = BTreeMap::new();
+        let (mut files, mut cut) = (BTreeMap::new(), BTreeMap::new());
         let mut last = true;
         for (path, stamp) in newest_first {
             self.note_replaced(&path, stamp, before.get(&path));
@@ -201,6 +201,7 @@ impl Sealer {
                 (self.say)(&format!(
                     "checkpoint file {path} was being written when the command ended, and is incomplete"
                 ));
+                cut.insert(path, stamp);
                 continue;
             };
             let known = self.record.files.get(&path).filter(|sealed| sealed.stamp == stamp);
@@ -215,11 +216,12 @@ impl Sealer {
             last &= sealed.is_some();
             files.extend(sealed.map(|sealed| (path, Sealed { doubtful, ..sealed })));
         }
-        self.complete_last(at_end, &found, &mut files);
+        let of_cut_save = self.complete_last(at_end, &found, &mut files);
+        cut.extend(of_cut_save.into_iter().map(|path| (path.clone(), found[&path])));
         if !last {
             (self.say)("some checkpoints could not be sealed in time: the next attempt judges them by themselves");
         }
-        self.record = Record { last, files, ..self.record.clone() };
+        self.record = Record { last, files, cut, ..self.record.clone() };
         self.record.write(disk, &self.own)
     }
 
@@ -253,11 +255,10 @@ impl Sealer {
     }
 
     /// Whether a file that the command was killed in may have parts of two versions of which none was sealed: a handler
-    /// that abandons a save begins another one in the same file, and no format shows that. A sealed version is safer.
+    /// that abandons a save begins another one in the same file, and no format shows that.
     fn may_be_two(&self, disk: &dyn Disk, path: &str, stamp: Stamp, at_end: &AtEnd) -> io::Result<bool> {
         let file = self.checkpoints.join(path);
-        let has_sealed = !is_numbered(path) && self.record.kept.get(path).is_some_and(|kept| !kept.doubtful);
-        Ok(has_sealed && at_end.was_killed_writing(disk, &file, stamp) && disk.may_mix(&file)?)
+        Ok(!is_numbered(path) && at_end.was_killed_writing(disk, &file, stamp) && disk.may_mix(&file)?)
     }
 
     fn is_cut_off(&self, disk: &dyn Disk, path: &str, stamp: Stamp) -> io::Result<bool> {

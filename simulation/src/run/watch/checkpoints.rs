@@ -39,6 +39,9 @@ impl Watch {
 
     /// The next attempt must start from this step or a later one.
     pub(in crate::run) fn at_least(&mut self, trial: &TrialRef, step: u32) {
+        if step > 0 {
+            self.in_doubt.remove(trial);
+        }
         let sealed = self.sealed.entry(trial.clone()).or_default();
         *sealed = step.max(*sealed);
     }
@@ -56,7 +59,7 @@ impl Watch {
 
     /// The runner has quarantined or otherwise changed checkpoints.
     pub(in crate::run) fn put_aside(&mut self, habits: &Habits, trial: &TrialRef, before: &View, after: &View) {
-        if self.in_doubt.remove(trial) || std::mem::take(&mut self.is_start_in_doubt) {
+        if self.in_doubt.contains(trial) || std::mem::take(&mut self.is_start_in_doubt) {
             return;
         }
         let newest = newest_of_one_save(habits, trial.index, before);
