@@ -50,17 +50,15 @@ fn steps(scenario: &str) -> usize {
 
 #[test]
 fn a_failing_seed_becomes_a_small_scenario() {
-    for injected_bug in [InjectedBug::DeleteSourceEarly, InjectedBug::CopyOldSnapshot] {
-        // How many of a run's faults a bug needs differs from seed to seed.
-        let small = finding(injected_bug).map(|(seed, _)| (seed, shrink(seed, Some(injected_bug)).unwrap()));
-        // Scenarios cannot express a trial's second job. So little is left of a trial that has used up its first one.
-        let whole = small.filter(|(_, shrunk)| shrunk.scenario.contains("\nthen  command create-volume"));
-        let is_small =
-            |shrunk: &Shrunk| shrunk.left as u64 * 5 <= shrunk.strokes && steps(&shrunk.scenario) <= MOST_STEPS;
-        let found = whole.take(10).find(|(_, shrunk)| is_small(shrunk));
-        let (seed, shrunk) = found.unwrap_or_else(|| panic!("{injected_bug:?}: none of ten seeds becomes small"));
-        println!("{injected_bug:?}, seed {seed}: {} of {} strokes\n{}", shrunk.left, shrunk.strokes, shrunk.scenario);
-        // The shrunk scenario can be played, and its `then` lines state the present behaviour.
-        assert_eq!(play(&shrunk.scenario).unwrap(), shrunk.scenario);
-    }
+    let injected_bug = InjectedBug::DeleteSourceEarly;
+    // How many of a run's faults a bug needs differs from seed to seed.
+    let small = finding(injected_bug).map(|(seed, _)| (seed, shrink(seed, Some(injected_bug)).unwrap()));
+    // Scenarios cannot express a trial's second job. So little is left of a trial that has used up its first one.
+    let whole = small.filter(|(_, shrunk)| shrunk.scenario.contains("\nthen  command create-volume"));
+    let is_small = |shrunk: &Shrunk| shrunk.left as u64 * 5 <= shrunk.strokes && steps(&shrunk.scenario) <= MOST_STEPS;
+    let found = whole.take(10).find(|(_, shrunk)| is_small(shrunk));
+    let (seed, shrunk) = found.unwrap_or_else(|| panic!("{injected_bug:?}: none of ten seeds becomes small"));
+    println!("{injected_bug:?}, seed {seed}: {} of {} strokes\n{}", shrunk.left, shrunk.strokes, shrunk.scenario);
+    // The shrunk scenario can be played, and its `then` lines state the present behaviour.
+    assert_eq!(play(&shrunk.scenario).unwrap(), shrunk.scenario);
 }
