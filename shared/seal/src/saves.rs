@@ -121,7 +121,10 @@ impl Record {
             };
             now.modified_ns > then.stamp.modified_ns && (then.is_part || !is_same())
         });
-        mark(&parts, &mut self.files);
+        let known = self.versions().filter(|(path, _)| parts.contains(*path));
+        let known = known.map(|(path, sealed)| (path.clone(), Sealed { is_part: true, ..sealed.clone() }));
+        let known: Kept = known.collect();
+        self.files.extend(known);
     }
 }
 
@@ -194,7 +197,7 @@ impl Sealer {
         let doubtful: BTreeSet<String> =
             files.keys().filter(|path| saves.parts(path).any(is_doubtful)).cloned().collect();
         files.iter_mut().filter(|(path, _)| doubtful.contains(*path)).for_each(|(_, sealed)| sealed.doubtful = true);
-        for (path, before) in self.record.files.iter().filter(|(path, _)| found.contains_key(*path)) {
+        for (path, before) in self.record.versions().filter(|(path, _)| found.contains_key(*path)) {
             files.entry(path.clone()).or_insert_with(|| before.clone());
         }
         cut

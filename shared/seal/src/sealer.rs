@@ -230,8 +230,13 @@ impl Sealer {
         let file = self.checkpoints.join(path);
         let doubtful = at_end.was_writing(disk, &file, stamp) && !is_whole(disk, &file)?;
         let is_cut_off = || -> io::Result<bool> {
-            Ok(self.is_emptied(path, stamp.bytes)
-                || (doubtful && (self.is_cut_off(disk, path, stamp)? || self.may_be_two(disk, path, stamp, at_end)?)))
+            if !doubtful {
+                return Ok(self.is_emptied(path, stamp.bytes));
+            }
+            // A handler that abandons a save begins another one in the same file. Not every format shows such a mix.
+            let is_rewritten = !is_numbered(path) || self.record.is_part(path);
+            let may_be_two = is_rewritten && at_end.was_killed_writing(disk, &file, stamp) && disk.may_mix(&file)?;
+            Ok(may_be_two || self.is_emptied(path, stamp.bytes) || self.is_cut_off(disk, path, stamp)?)
         };
         if !is_log(path, self.record.change(path)) && is_cut_off()? {
             return Ok(AtItsEnd::CutOff);
@@ -252,13 +257,6 @@ impl Sealer {
         let is_part = self.record.files.get(path).is_some_and(|sealed| sealed.is_part);
         let is_old = is_numbered(path) && !is_part && self.first.get(path) == Some(&stamp);
         Ok(is_old && (!self.record.failures.is_empty() || !is_whole(disk, &self.checkpoints.join(path))?))
-    }
-
-    /// Whether a file that the command was killed in may have parts of two versions of which none was sealed: a handler
-    /// that abandons a save begins another one in the same file, and no format shows that.
-    fn may_be_two(&self, disk: &dyn Disk, path: &str, stamp: Stamp, at_end: &AtEnd) -> io::Result<bool> {
-        let file = self.checkpoints.join(path);
-        Ok(!is_numbered(path) && at_end.was_killed_writing(disk, &file, stamp) && disk.may_mix(&file)?)
     }
 
     fn is_cut_off(&self, disk: &dyn Disk, path: &str, stamp: Stamp) -> io::Result<bool> {

@@ -134,7 +134,7 @@ impl Mixture {
         let unsent = if upto(3) == 0 { 0.2 } else { 0.0 };
         let image = upto(7) == 0;
         let mixture = Self { image, chaos: Chaos { unsent, ..mixture.chaos }, ..mixture }.with_data(&mut upto);
-        let habits = mixture.chaos.habits.with_removal(|among| choose(&mut upto, among));
+        let habits = mixture.chaos.habits.with_replacing(|among| choose(&mut upto, among));
         Self { chaos: Chaos { habits, ..mixture.chaos }, ..mixture }
     }
 

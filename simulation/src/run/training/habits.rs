@@ -147,7 +147,7 @@ impl Habits {
         let format = [Format::Checked, Format::Ending, Format::Raw, Format::Text][choose(4)];
         let replacing = match (choose(3), layout, format) {
             (0, _, _) => Replacing::Renames,
-            // No other format and layout is overwritten in place.
+            // Other formats and layouts are overwritten in place by `with_replacing` only.
             (1, Single, Format::Raw) => Replacing::WritesOver,
             (_, _, _) => Replacing::Truncates,
         };
@@ -167,11 +167,13 @@ impl Habits {
         }
     }
 
-    /// The same habits, and in some sweeps the script removes the old checkpoint of a name or renames whole folders.
-    pub(in crate::run) fn with_removal(self, mut choose: impl FnMut(usize) -> usize) -> Self {
+    /// The same habits, and in some sweeps the script removes the old checkpoint of a name, renames whole folders, or
+    /// writes over several files in place.
+    pub(in crate::run) fn with_replacing(self, mut choose: impl FnMut(usize) -> usize) -> Self {
         let replacing = match choose(4) {
             0 if self.replacing == Replacing::Truncates => Replacing::Removes,
             1 if self.layout.has_folders() => Replacing::RenamesFolder,
+            2 if self.layout == Layout::Ranks && self.format == Format::Raw => Replacing::WritesOver,
             _most => self.replacing,
         };
         Self { replacing, ..self }
