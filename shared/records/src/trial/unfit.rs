@@ -37,8 +37,12 @@ impl Trial {
 
     /// Returns how many of the newest attempts in a row were false starts. Those on one unfit instance count once,
     /// because the instance is the cause. Every three false starts count at least once, because an instance that cannot
-    /// be drained gets the trial again and again.
+    /// be drained gets the trial again and again. None count once the attempt under way has claimed on a fit instance.
     pub fn false_starts(&self) -> usize {
+        let under_way = self.claimed_by.filter(|attempt| *attempt > self.ended);
+        if under_way.and_then(|attempt| self.attempts.get(&attempt)).is_some_and(|attempt| attempt.unfit().is_none()) {
+            return 0;
+        }
         let starts: Vec<&Attempt> =
             self.ended_attempts().rev().take_while(|attempt| attempt.is_false_start()).collect();
         let unfit = |attempt: &&Attempt| attempt.unfit().and(attempt.instance.clone());
@@ -55,8 +59,8 @@ mod tests {
 
     use super::*;
 
-    /// Returns the false starts after attempts on these instances. "" is a container that did not start.
-    fn false_starts(instances: &[&str]) -> usize {
+    /// Returns a trial after attempts on these instances. "" is a container that did not start.
+    fn trial(instances: &[&str]) -> Trial {
         let mut trial = Trial::new(SweepId::derive("b", "k", "v"), 0, JobId::from("j".to_owned()));
         for (instance, number) in instances.iter().zip(1..) {
             let attempt = trial.attempt(number);
@@ -66,7 +70,11 @@ mod tests {
             }
             trial.ended = number;
         }
-        trial.false_starts()
+        trial
+    }
+
+    fn false_starts(instances: &[&str]) -> usize {
+        trial(instances).false_starts()
     }
 
     #[test]
@@ -75,6 +83,18 @@ mod tests {
         assert_eq!(false_starts(&["i-1", "i-1", "i-1", "i-1", ""]), 2);
         assert_eq!(false_starts(&["i-1", "i-2", "i-3", "i-4", "i-5"]), 5, "what all instances have is the image's");
         assert_eq!(false_starts(&["i-1"; 15]), 5, "it is never drained");
+    }
+
+    #[test]
+    fn an_attempt_that_has_started_ends_the_row_of_false_starts() {
+        let mut trial = trial(&[""; 5]);
+        trial.claimed_by = Some(5);
+        trial.attempt(6).instance = Some("i-6".to_owned());
+        assert_eq!(trial.false_starts(), 5);
+        trial.claimed_by = Some(6);
+        assert_eq!(trial.false_starts(), 0);
+        trial.attempt(6).reason = Some(StopReason::UnfitInstance { cause: "no GPU answers".to_owned() }.into());
+        assert_eq!(trial.false_starts(), 5);
     }
 
     #[test]
