@@ -10,6 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 use spotsweep_beneath::{Entry, Folder, Kind, Status, is_odd};
@@ -50,6 +51,9 @@ pub trait Disk {
 
     /// Copies a file with its owner and time, replaces an existing file, and creates the target's folder.
     fn copy(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Sets the time of a file's last modification, in nanoseconds since 1970.
+    fn set_modified(&self, file: &Path, modified_ns: i64) -> io::Result<()>;
 
     /// Gives a file another name, and creates the folder of that name.
     fn hard_link(&self, file: &Path, name: &Path) -> io::Result<()>;
@@ -286,6 +290,12 @@ impl Disk for MountedDisk {
 
     fn copy(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.open_root()?.copy(self.rest(from)?, self.rest(to)?)
+    }
+
+    fn set_modified(&self, file: &Path, modified_ns: i64) -> io::Result<()> {
+        let since = Duration::from_nanos(modified_ns.unsigned_abs());
+        let modified = if modified_ns < 0 { UNIX_EPOCH - since } else { UNIX_EPOCH + since };
+        self.open_root()?.open(self.rest(file)?)?.set_modified(modified)
     }
 
     fn hard_link(&self, file: &Path, name: &Path) -> io::Result<()> {

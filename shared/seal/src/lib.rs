@@ -32,6 +32,7 @@ mod sealer;
 mod shape;
 #[cfg(test)]
 mod tests;
+mod times;
 mod together;
 
 pub use at_end::AtEnd;

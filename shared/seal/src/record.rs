@@ -132,6 +132,23 @@ impl Record {
         [&self.files, &self.kept].into_iter().any(|all| all.get(path).is_some_and(|sealed| sealed.is_part))
     }
 
+    /// The manifest of the next `attempt`, which has `found` these files, and some of them as they were `sealed`. It is
+    /// not final any more, because the command may change what is sealed.
+    pub(crate) fn begun_by(
+        self,
+        attempt: u32,
+        mut sealed: BTreeMap<String, Sealed>,
+        (found, groups): (&BTreeMap<String, Stamp>, &Groups),
+    ) -> Self {
+        let numbered = found.iter().filter(|(path, _)| groups.is_numbered(path));
+        let first = numbered.map(|(path, stamp)| (path.clone(), *stamp)).collect();
+        // The earlier state of a file stays until the file is sealed again.
+        for (path, before) in self.files.into_iter().filter(|(path, _)| found.contains_key(path)) {
+            sealed.entry(path).or_insert(before);
+        }
+        Self { attempt, last: false, files: sealed, first, cut: BTreeMap::new(), ..self }
+    }
+
     /// The seal in `folder`. One that cannot be parsed seals nothing: every file is then judged by itself.
     pub(crate) fn read(disk: &dyn Disk, folder: &Path, say: Say) -> io::Result<Option<Self>> {
         let text = match read(disk, &folder.join(NAME), MOST_BYTES) {

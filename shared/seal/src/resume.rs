@@ -21,6 +21,7 @@ use crate::reserve::give_up;
 use crate::rollback::undo::undo_halves;
 use crate::sealer::Sealer;
 use crate::shape::shape;
+use crate::times::correct_times;
 use crate::together::{Partner, counters_beside, note, partners};
 use crate::{CHECKPOINTS, OWN, Say};
 
@@ -40,7 +41,10 @@ impl Sealer {
             undo_halves(disk, [&checkpoints, &own], seal, say)?;
         }
         let mut files = walk_all(disk, &checkpoints)?;
-        seal.iter_mut().for_each(|seal| seal.note_rewritten(disk, &checkpoints, &files));
+        if let Some(seal) = &mut seal {
+            correct_times(disk, &checkpoints, seal, &mut files)?;
+            seal.note_rewritten(&files);
+        }
         let kept = seal.iter().flat_map(Record::kept_files);
         let parts = seal.as_ref().map(Record::parts).unwrap_or_default();
         let groups = Groups::with_parts(expected(&files).chain(kept), parts);
@@ -73,15 +77,7 @@ impl Sealer {
         let found = Found { formatted: false, newest, torn: judged.torn, missing: judged.missing };
         let first = walk(disk, &checkpoints)?;
         let resumed = found.newest.is_some() && seal.trained;
-        let mut sealed = judged.sealed;
-        let numbered = first.iter().filter(|(path, _)| groups.is_numbered(path));
-        let numbered = numbered.map(|(path, stamp)| (path.clone(), *stamp)).collect();
-        // The earlier state of a file stays in the manifest until the file is sealed again.
-        for (path, before) in seal.files.iter().filter(|(path, _)| first.contains_key(*path)) {
-            sealed.entry(path.clone()).or_insert_with(|| before.clone());
-        }
-        // The seal is not final any more: the command may change what is sealed.
-        let mut record = Record { attempt, last: false, files: sealed, first: numbered, cut: BTreeMap::new(), ..seal };
+        let mut record = seal.begun_by(attempt, judged.sealed, (&first, &groups));
         record.kept.retain(|path, _| !counters.contains(path));
         let unread = BTreeSet::new();
         let mut sealer = Self {

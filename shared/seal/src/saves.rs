@@ -4,10 +4,9 @@
 //! each other. If a later save has rewritten only some of them, it was cut.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 use crate::at_end::AtEnd;
-use crate::content::{READ_AGAIN_BYTES, hash, is_small_text};
+use crate::content::is_small_text;
 use crate::disk::{Disk, Stamp};
 use crate::groups::{Written, are_of_one_save, is_next, written};
 use crate::kept::Kept;
@@ -110,16 +109,11 @@ pub(crate) struct Round<'a> {
 }
 
 impl Record {
-    /// Notes which of the files in `folder` that an attempt `found` are parts of one checkpoint: saves have rewritten all
-    /// of them since the seal. Versions that were put back are older, and a file may have another time only.
-    pub(crate) fn note_rewritten(&mut self, disk: &dyn Disk, folder: &Path, found: &BTreeMap<String, Stamp>) {
+    /// Notes which of the files that an attempt `found` are parts of one checkpoint: saves have rewritten all of them
+    /// since the seal. Versions that were put back are older.
+    pub(crate) fn note_rewritten(&mut self, found: &BTreeMap<String, Stamp>) {
         let parts = Saves::of(self.versions()).all_parts(&|path| {
-            let Some((now, then)) = found.get(path).zip(self.version(path)) else { return false };
-            let is_same = || {
-                let is_like = now.bytes == then.stamp.bytes && now.bytes <= READ_AGAIN_BYTES;
-                is_like && hash(disk, &folder.join(path), now.bytes).is_ok_and(|sha256| sha256 == then.sha256)
-            };
-            now.modified_ns > then.stamp.modified_ns && (then.is_part || !is_same())
+            found.get(path).zip(self.version(path)).is_some_and(|(now, then)| now.modified_ns > then.stamp.modified_ns)
         });
         let known = self.versions().filter(|(path, _)| parts.contains(*path));
         let known = known.map(|(path, sealed)| (path.clone(), Sealed { is_part: true, ..sealed.clone() }));

@@ -94,6 +94,10 @@ impl Disk for SimulatedDisk<'_> {
         Ok(())
     }
 
+    fn set_modified(&self, file: &Path, modified_ns: i64) -> io::Result<()> {
+        found(self.files.borrow_mut().set_modified(name(file), modified_ns))
+    }
+
     fn hard_link(&self, file: &Path, link: &Path) -> io::Result<()> {
         self.check_keeping(link)?;
         found(self.files.borrow_mut().hard_link(name(file), name(link)))

@@ -105,6 +105,12 @@ impl FileSystem {
         self.put(&file);
     }
 
+    /// Sets the time of a file's last modification. Returns whether the file exists.
+    pub fn set_modified(&mut self, path: &str, modified_ns: i64) -> bool {
+        let changed = self.seen.files.get(path).map(|file| File { modified_ns, ..file.clone() });
+        changed.inspect(|changed| self.put(changed)).is_some()
+    }
+
     /// Changes a file under all its names.
     fn put(&mut self, changed: &File) {
         for file in self.seen.files.values_mut().filter(|file| file.inode == changed.inode) {

@@ -185,3 +185,26 @@ fn parts_that_are_removed_before_they_are_written_again_are_not_mixed() {
         assert_eq!(found[0], found[1], "{saves} saves, {done} removed, old part {back}");
     }
 }
+
+/// Each save writes over its parts of raw numbers, and two instances are lost within the second save. Of one part, only
+/// the new time is on the volume after the first loss. Then one part has its new content.
+#[test]
+fn a_part_with_a_new_time_and_its_old_content_is_as_sealed() {
+    let all = ["part-0.bin", "part-1.bin"];
+    for (old, new, is_disk) in (0..8).map(|case| (case & 1, case >> 1 & 1, case < 4)) {
+        let mut bench = Bench::new(is_disk);
+        let (mut sealer, _) = bench.resume();
+        sealer.begin(&bench.disk()).unwrap();
+        all.iter().for_each(|path| bench.write(path, &[1; 2000]));
+        sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap();
+        for written in [1 - old, new] {
+            bench.clock += 600;
+            bench.touch(all[old]);
+            bench.write(all[written], &[2; 2000]);
+            let (mut sealer, _) = bench.resume();
+            sealer.begin(&bench.disk()).unwrap();
+            let found = all.map(|path| fs::read(bench.at(path)).unwrap());
+            assert_eq!(found[0], found[1], "part {old} is old, then part {new} is new");
+        }
+    }
+}
