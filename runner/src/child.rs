@@ -26,7 +26,6 @@ use crate::descendants;
 use crate::exit::Failure;
 use crate::launch::Launcher;
 use crate::log::say;
-use crate::sealing::now_ns;
 use crate::stack_dump;
 use crate::stop::{Order, wants_stacks};
 use crate::stopping::{Step, Stopping, TICK};
@@ -47,8 +46,6 @@ pub(crate) struct Ended {
     pub(crate) is_by_itself: bool,
     /// The files that it had open for writing shortly before it ended. Empty unless it was stopped.
     pub(crate) open: BTreeSet<PathBuf>,
-    /// When it was asked to save and stop, in nanoseconds since 1970. `None` if it does not handle the signal.
-    asked_ns: Option<i64>,
 }
 
 impl Ended {
@@ -59,9 +56,7 @@ impl Ended {
 
     /// The state in which it has left its files at `now_ns`, in nanoseconds since 1970.
     pub(crate) fn at_end(&self, now_ns: i64) -> AtEnd {
-        let was_killed = self.code == 128 + Signal::KILL.as_raw();
-        let at_end = AtEnd::new(self.open.clone(), now_ns, self.may_be_cut_off());
-        at_end.killed_after(self.asked_ns.filter(|_| was_killed))
+        AtEnd::new(self.open.clone(), now_ns, self.may_be_cut_off())
     }
 }
 
@@ -100,7 +95,7 @@ impl Child {
         checkpoints: Option<&(MountedDisk, PathBuf)>,
     ) -> Result<Ended, Failure> {
         let ended = tokio::select! {
-            code = self.wait() => Ended { code: code?, is_by_itself: true, open: BTreeSet::new(), asked_ns: None },
+            code = self.wait() => Ended { code: code?, is_by_itself: true, open: BTreeSet::new() },
             stop = stop => self.stop(stop, &orders, checkpoints).await?,
         };
         self.kill_group();
@@ -117,7 +112,6 @@ impl Child {
         orders: &watch::Receiver<Option<Order>>,
         checkpoints: Option<&(MountedDisk, PathBuf)>,
     ) -> Result<Ended, Failure> {
-        let since_ns = now_ns();
         let root = self.pid.as_raw_nonzero().get();
         let dumps = wants_stacks(&stop) && stack_dump::take(root);
         if dumps {
@@ -150,10 +144,9 @@ impl Child {
             }
         }
         let is_by_itself = !dumps && self.code.is_some_and(|code| stopping.has_finished_by_itself(code));
-        let asked_ns = stopping.has_signalled().then_some(since_ns);
         let open = stopping.into_open_files();
         let code = self.wait().await?;
-        Ok(Ended { code, is_by_itself, open, asked_ns })
+        Ok(Ended { code, is_by_itself, open })
     }
 
     async fn wait(&mut self) -> Result<i32, Failure> {

@@ -63,7 +63,11 @@ impl Attempt<'_> {
             say("something that the setup started cannot be killed");
         }
         let Some(workspace) = &self.workspace else { return Event::Unmounted };
-        let sealed = self.trained.as_mut().and_then(|trained| trained.sealed.take());
+        let sealed = match &mut self.trained {
+            Some(Trained { sealer: Some(unsealed), .. }) => Some(close(workspace, unsealed).await),
+            Some(trained) => trained.sealed.take(),
+            None => None,
+        };
         match unmount(workspace, sealed).await {
             Ok(seal) => self.left.seal = seal,
             Err(error) => say(&format!("the workspace was not closed in order: {}", chain(&error))),
@@ -161,6 +165,13 @@ async fn seal(workspace: &Workspace, mut sealer: Sealer, at_end: AtEnd, until: I
         Ok::<_, io::Error>(sealer)
     });
     sealing.await?
+}
+
+/// Closes a workspace without its last seal: the trial has ended.
+async fn close(workspace: &Workspace, (sealer, at_end): &mut (Sealer, AtEnd)) -> io::Result<Sealer> {
+    workspace.sync().await?;
+    sealer.close(&workspace.disk(), at_end)?;
+    Ok(sealer.clone())
 }
 
 /// Unmounts, and returns the seal if it is valid.

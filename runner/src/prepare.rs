@@ -1,6 +1,5 @@
 //! The steps before the command: place, claim, workspace, files and environment.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,7 +13,7 @@ use spotsweep_protocol::rungs::RungPlan;
 use spotsweep_protocol::runner_log;
 use spotsweep_protocol::stall::StallRule;
 use spotsweep_seal::disk::Disk as _;
-use spotsweep_seal::{OWN, QUIET, Sealer};
+use spotsweep_seal::{OWN, Sealer};
 use spotsweep_training_metrics::Definitions;
 use tokio::sync::mpsc;
 use tokio::time;
@@ -37,7 +36,6 @@ use crate::place;
 use crate::reports;
 use crate::restore::restore;
 use crate::rungs::Rungs;
-use crate::sealing::now_ns;
 use crate::secrets::Secrets;
 use crate::setup;
 use crate::shared_memory;
@@ -232,15 +230,7 @@ async fn mount(
     }
     let (point, attempt, is_disk) = (workspace.point().to_owned(), config.attempt, workspace.is_disk());
     let disk = workspace.disk();
-    let is_restored = grant.restores.is_some();
-    let checking = tokio::task::spawn_blocking(move || {
-        let (mut sealer, found) = Sealer::resume(&disk, &point, attempt, is_disk, say)?;
-        if is_restored && sealer.summary().is_none() {
-            // If a training overwrites it in place, there is no other checkpoint to go on from.
-            sealer.seal_resting(&disk, QUIET, now_ns(), &BTreeSet::new)?;
-        }
-        Ok::<_, std::io::Error>((sealer, found))
-    });
+    let checking = tokio::task::spawn_blocking(move || Sealer::resume(&disk, &point, attempt, is_disk, say));
     let failed = |source| Failure::System("check the workspace's checkpoints", source);
     let (sealer, found) = checking.await.map_err(|broken| failed(broken.into()))?.map_err(failed)?;
     let found = Found { formatted: workspace.formatted, ..found };

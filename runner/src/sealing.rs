@@ -59,9 +59,14 @@ impl Sealing {
         let next = NextRound { wanted: Arc::clone(&wanted), began };
         let running = tokio::spawn(async move {
             let (was_sealed, mut first_sealed) = (sealer.summary().is_some(), None);
+            let mut is_late = false;
             loop {
                 let is_settled = was_sealed || first_sealed.is_some_and(|at: Instant| at.elapsed() >= every);
-                let wait = if is_settled { every } else { AT_FIRST.min(every) };
+                let wait = match (is_settled, is_late) {
+                    (false, _) => AT_FIRST.min(every),
+                    (true, true) => QUIET.min(every),
+                    (true, false) => every,
+                };
                 tokio::select! {
                     _ = &mut stopped => return Ok(sealer),
                     () = sleep(wait) => {}
@@ -75,6 +80,8 @@ impl Sealing {
                 });
                 let outcome;
                 (sealer, outcome) = round.await?;
+                // A round may come while a save is under way, again and again.
+                is_late = matches!(outcome, Ok(false)) && sealer.has_unsealed();
                 match outcome {
                     Ok(true) => {
                         first_sealed.get_or_insert(began);

@@ -17,33 +17,19 @@ pub struct AtEnd {
     /// Time of the end, in nanoseconds since 1970.
     time: i64,
     /// Whether the command may have been cut off in the middle of a write.
-    is_cut_off: bool,
-    /// When the command was asked to save and stop, in nanoseconds since 1970, if it was killed before it had.
-    killed_after: Option<i64>,
+    pub(crate) is_cut_off: bool,
 }
 
 impl AtEnd {
     /// The end at `now_ns`, in nanoseconds since 1970, with the files that were `open` for writing.
     pub fn new(open: BTreeSet<PathBuf>, now_ns: i64, is_cut_off: bool) -> Self {
-        Self { open, time: now_ns, is_cut_off, killed_after: None }
-    }
-
-    /// The same for a command that may handle the stop signal and was killed while it did. It had got the signal at
-    /// `asked_ns`, in nanoseconds since 1970; `None` for another end.
-    #[must_use]
-    pub fn killed_after(self, asked_ns: Option<i64>) -> Self {
-        Self { killed_after: asked_ns, ..self }
+        Self { open, time: now_ns, is_cut_off }
     }
 
     /// Whether the file at `path` may be cut off.
     pub(crate) fn was_writing(&self, disk: &dyn Disk, path: &Path, stamp: Stamp) -> bool {
         let is_young = self.is_cut_off && stamp.modified_ns >= self.time.saturating_sub(SHORTLY_NS);
         is_young || self.had_open(disk, path)
-    }
-
-    /// Whether the command was killed while it wrote to the file at `path`, and after it had been asked to stop.
-    pub(crate) fn was_killed_writing(&self, disk: &dyn Disk, path: &Path, stamp: Stamp) -> bool {
-        self.killed_after.is_some_and(|asked_ns| stamp.modified_ns >= asked_ns) && self.had_open(disk, path)
     }
 
     /// Whether the command may have been cut off between two files of one save: the first one is as `written`, and the

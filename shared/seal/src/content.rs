@@ -79,30 +79,6 @@ pub(crate) fn read(disk: &dyn Disk, path: &Path, most: u64) -> io::Result<Vec<u8
     Ok(content)
 }
 
-/// Reads two files side by side, piece by piece, up to the end of the shorter one.
-pub(crate) fn read_pair(
-    disk: &dyn Disk,
-    one: &Path,
-    other: &Path,
-    mut take: impl FnMut(&[u8], &[u8]),
-) -> io::Result<()> {
-    let other = disk.open(other)?;
-    let bytes = other.bytes()?;
-    let mut buffer = buffer(bytes);
-    let mut offset = 0;
-    read_pieces(disk, one, bytes, |piece| {
-        let mut filled = 0;
-        while filled < piece.len() {
-            match other.read_at(&mut buffer[filled..piece.len()], offset + filled as u64) {
-                Ok(0) | Err(_) => break,
-                Ok(count) => filled += count,
-            }
-        }
-        take(&piece[..filled], &buffer[..filled]);
-        offset += piece.len() as u64;
-    })
-}
-
 /// Reads the first `bytes` of a file piece by piece.
 fn read_pieces(disk: &dyn Disk, path: &Path, bytes: u64, mut take: impl FnMut(&[u8])) -> io::Result<()> {
     let content = disk.open(path)?;

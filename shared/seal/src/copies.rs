@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::disk::{Disk, Stamp, unfinished};
-use crate::kept::{begun_path, kept_path};
+use crate::kept::kept_path;
 use crate::record::Sealed;
 use crate::reserve;
 use crate::room::{Room, Sizes};
@@ -24,12 +24,9 @@ impl Sealer {
 
     /// Removes files that a lost instance has left without an entry in the manifest.
     pub(crate) fn forget_unknown(&self, disk: &dyn Disk) -> io::Result<()> {
-        for (folder, known) in
-            [(kept_path(&self.own, ""), &self.record.kept), (begun_path(&self.own, ""), &self.record.begun)]
-        {
-            for path in disk.files(&folder)?.into_keys().filter(|path| !known.contains_key(path)) {
-                self.forget(disk, &folder.join(path));
-            }
+        let folder = kept_path(&self.own, "");
+        for path in disk.files(&folder)?.into_keys().filter(|path| !self.record.kept.contains_key(path)) {
+            self.forget(disk, &folder.join(path));
         }
         Ok(())
     }
@@ -37,12 +34,6 @@ impl Sealer {
     pub(crate) fn drop_kept(&mut self, disk: &dyn Disk, path: &str) {
         self.record.kept.remove(path);
         self.forget(disk, &kept_path(&self.own, path));
-    }
-
-    pub(crate) fn drop_begun(&mut self, disk: &dyn Disk, path: &str) {
-        if self.record.begun.remove(path).is_some() {
-            self.forget(disk, &begun_path(&self.own, path));
-        }
     }
 
     /// Whether the file is kept now.
@@ -63,7 +54,6 @@ impl Sealer {
         if is_kept {
             self.record.kept.insert(path.to_owned(), sealed.clone());
             room.put(path, sealed.stamp.bytes, !is_linked);
-            self.drop_begun(disk, path);
         }
         is_kept
     }
@@ -122,12 +112,11 @@ impl Sealer {
         if disk.free_bytes(&self.checkpoints).is_ok_and(|free| free < wanted) {
             return false;
         }
-        let begun: u64 = self.record.begun.values().map(|begun| begun.stamp.bytes).sum();
         let groups = room.groups;
         let replaces = groups.is_numbered(path) && !sealed.doubtful;
         let fits = |kept: &Sizes| {
             let others = if replaces { kept.staying(groups, path) } else { kept.others(path) };
-            others + begun + sealed.stamp.bytes <= MAX_BYTES
+            others + sealed.stamp.bytes <= MAX_BYTES
         };
         let kept = || self.record.kept.iter().map(|(path, kept)| (path.as_str(), kept.stamp.bytes));
         // Only copies count. Looking at each file is slow if there are hundreds.

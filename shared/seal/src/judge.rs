@@ -9,7 +9,7 @@ use crate::content::{READ_AGAIN_BYTES, has_content, hash, looks_lost};
 use crate::database::is_database;
 use crate::disk::{Disk, Stamp};
 use crate::groups::{Group, Groups};
-use crate::kept::is_mixed;
+use crate::kept::may_be_mixed;
 use crate::logs::is_log;
 use crate::names::{file_name, is_numbered, is_pointer_name, is_settings_name};
 use crate::record::{Record, Sealed};
@@ -46,8 +46,6 @@ pub(crate) struct Judgement {
 pub(crate) struct Judge<'a> {
     pub(crate) disk: &'a dyn Disk,
     pub(crate) folder: &'a Path,
-    /// The runner's own folder.
-    pub(crate) own: &'a Path,
     pub(crate) seal: Option<&'a Record>,
     /// The groups of the files and of what is kept.
     pub(crate) groups: &'a Groups,
@@ -151,6 +149,13 @@ impl Judge<'_> {
         first.is_some_and(|then| is_unchanged(&stamp, then))
     }
 
+    /// Whether saves may have written over an earlier version of a file. After a loss, parts of any of them may be there.
+    fn may_be_mixed(&self, path: &str, stamp: Stamp) -> io::Result<bool> {
+        let Some(seal) = self.seal.filter(|seal| seal.trained && !seal.written_out) else { return Ok(false) };
+        Ok(self.has_content(path, stamp.bytes)
+            && may_be_mixed(self.disk, self.folder, path, (seal, self.groups.is_numbered(path)))?)
+    }
+
     fn is_log(&self, path: &str) -> bool {
         is_log(path, self.seal.and_then(|seal| seal.change(path)))
     }
@@ -163,8 +168,7 @@ impl Judge<'_> {
     fn verdict(&self, path: &str, stamp: Stamp, read_again: bool, shapes: &BTreeSet<String>) -> io::Result<Verdict> {
         let file = self.folder.join(path);
         let by_itself = || {
-            let is_torn = looks_lost(self.disk, &file, stamp.bytes)?
-                || is_mixed(self.disk, self.folder, self.own, path, self.seal)?;
+            let is_torn = looks_lost(self.disk, &file, stamp.bytes)? || self.may_be_mixed(path, stamp)?;
             Ok(if is_torn { Verdict::Torn } else { Verdict::Later })
         };
         // A writer that has begun and given up leaves the file closed, so it may be sealed.
@@ -183,8 +187,9 @@ impl Judge<'_> {
         let same_inode = self.same_inodes && now.inode == then.inode;
         let untouched = now.bytes == then.bytes && now.modified_ns == then.modified_ns;
         let trusted = untouched && !read_again && (same_inode || !self.same_inodes);
-        // A file with another time has another content: see `correct_times`.
-        if trusted || (untouched && hash(self.disk, &file, now.bytes)? == sealed.sha256) {
+        // `correct_times` has compared the others.
+        let may_be_same = now.bytes == then.bytes && (untouched || !self.may_be_mixed(path, now)?);
+        if trusted || (may_be_same && hash(self.disk, &file, now.bytes)? == sealed.sha256) {
             return Ok(Verdict::Sealed(Sealed { stamp: now, ..sealed.clone() }));
         }
         if is_over && !is_database(self.disk, &file) {

@@ -10,9 +10,9 @@ use crate::disk::Disk;
 use crate::failed::Failed;
 use crate::files::{has_all, kinds, newest_group, walk};
 use crate::groups::{Group, Groups, are_of_one_save};
-use crate::kept::{Kept, begun_path, group_versions, is_intact, kept_path, put_in_place};
+use crate::kept::{Kept, is_intact, kept_path, kept_version, put_in_place};
 use crate::logs::is_log;
-use crate::names::{file_name, is_pointer_name};
+use crate::names::{checkpoint, file_name, is_pointer_name};
 use crate::pointers::{names_one, text};
 use crate::record::Sealed;
 use crate::room::Room;
@@ -144,7 +144,7 @@ impl Sealer {
     /// loads a file does it show whether it is complete. Also keeps texts that name a checkpoint, because an instance
     /// may be lost before the first seal, while the next text is being written.
     pub(crate) fn keep_found(&mut self, disk: &dyn Disk, groups: &Groups, newest: Option<&str>) -> io::Result<()> {
-        let (mut files, mut begun) = (self.record.files.clone(), Kept::new());
+        let mut files = self.record.files.clone();
         let is_numbered = |path: &str| groups.is_numbered(path);
         let has_group = self.record.kept.keys().any(|path| is_numbered(path));
         let names: BTreeSet<&str> = self.first.keys().map(|path| file_name(groups.place(path))).collect();
@@ -161,57 +161,33 @@ impl Sealer {
         let is_same = |path: &str, newest: &str| groups.is_same(path, newest) || possible.is_same(path, newest);
         let is_of_newest = |path: &str| parts.contains(path) || newest.is_some_and(|newest| is_same(path, newest));
         for (path, stamp) in &self.first {
-            if let Some(sealed) = files.get(path).filter(|sealed| sealed.stamp == *stamp) {
-                let differs = self.record.kept.get(path).is_some_and(|kept| kept.sha256 != sealed.sha256);
-                if sealed.doubtful && differs && !is_numbered(path) && disk.may_mix(&self.checkpoints.join(path))? {
-                    begun.insert(path.clone(), sealed.clone());
-                }
+            if files.get(path).is_some_and(|sealed| sealed.stamp == *stamp) {
                 continue;
             }
             let is_pointer = is_pointer(path);
             let is_newest = is_of_newest(path);
             let is_kept = if is_numbered(path) { has_group } else { self.record.kept.contains_key(path) };
-            if is_pointer || (is_newest && !is_kept) {
+            // The next attempt sees by its seal whether a save of this one has written over it.
+            let is_overwritten = || -> io::Result<bool> {
+                let is_rewritten = !is_numbered(path) || checkpoint(path) == path;
+                Ok(self.record.is_part(path) || (is_rewritten && disk.may_mix(&self.checkpoints.join(path))?))
+            };
+            if is_pointer || (is_newest && (!is_kept || is_overwritten()?)) {
                 let sealed = self.seal_one(disk, path, *stamp)?;
                 files.extend(sealed.map(|sealed| (path.clone(), Sealed { doubtful: !is_pointer, ..sealed })));
-            } else if is_newest && !is_numbered(path) {
-                let sealed = self.seal_one(disk, path, *stamp)?.map(|sealed| (path.clone(), sealed));
-                // The next attempt sees by it which parts a save of this one has rewritten.
-                let part = sealed.clone().filter(|(_, sealed)| sealed.is_part);
-                files.extend(part.map(|(path, sealed)| (path, Sealed { doubtful: true, ..sealed })));
-                if disk.may_mix(&self.checkpoints.join(path))? {
-                    begun.extend(sealed);
-                }
             }
         }
-        let to_keep = self.groups(&files);
-        self.keep(disk, &files, &to_keep, i64::MIN);
-        self.keep_begun(disk, begun, groups);
+        let groups_to_keep = self.groups(&files);
+        let mut to_keep = files.clone();
+        let worse = self.worse(disk, &files, &groups_to_keep);
+        if parts.iter().chain(&newest.map(String::as_str)).any(|part| worse.contains(*part)) {
+            // The kept versions of the others would be of another save.
+            to_keep.retain(|path, _| !parts.contains(path.as_str()) && newest != Some(path));
+        }
+        self.keep(disk, &to_keep, &groups_to_keep, i64::MIN);
         self.forget_unknown(disk)?;
         self.record.files = files;
         Ok(())
-    }
-
-    /// Keeps versions that the training is about to start from and to write over, while older ones stay kept. Their
-    /// format does not show whether they are complete or whether they mix two versions.
-    fn keep_begun(&mut self, disk: &dyn Disk, begun: Kept, groups: &Groups) {
-        let (before, mut room) = (std::mem::take(&mut self.record.begun), Room::of(groups));
-        for (path, sealed) in begun {
-            let is_known = before.get(&path).is_some_and(|before| before.sha256 == sealed.sha256);
-            // The training has gone on from the version before and has written another.
-            if let Some(before) = before.get(&path).filter(|_| !is_known) {
-                let put = self.put(disk, &begun_path(&self.own, &path), &kept_path(&self.own, &path));
-                if self.is_kept(&path, put) {
-                    self.record.kept.insert(path.clone(), before.clone());
-                    room.put(&path, before.stamp.bytes, true);
-                }
-            }
-            let target = begun_path(&self.own, &path);
-            let kept = if is_known { Ok(true) } else { self.copy(disk, &path, &sealed, &target, &mut room) };
-            if self.is_kept(&path, kept) {
-                self.record.begun.insert(path, sealed);
-            }
-        }
     }
 
     /// Whether to keep the checkpoint `group` of `files` after the kept one: it is newer, and complete as far as one
@@ -289,34 +265,28 @@ impl Sealer {
         Ok(has_any)
     }
 
-    /// The files of the newest version of `group` that differs from what is there, by path, with their places.
+    /// The files of the kept version of `group` that differ from what is there, by path, with their places.
     fn different_versions(
         &self,
         disk: &dyn Disk,
         (group, groups): (&Group, &Groups),
         only_sealed: bool,
     ) -> io::Result<Option<BTreeMap<String, (PathBuf, Sealed)>>> {
-        for version in group_versions(disk, (&self.record, &self.own), groups, group) {
-            let is_sealed =
-                |path: &str, sealed: &Sealed| self.record.kept.get(path) == Some(sealed) && !sealed.doubtful;
-            let is_whole = version.iter().all(|(path, (_, sealed))| is_sealed(path, sealed));
-            let mut different = BTreeMap::new();
-            for (path, (at, sealed)) in version {
-                let file = self.checkpoints.join(path);
-                let now = match disk.stamp(&file) {
-                    _ if is_database(disk, &file) || (only_sealed && !is_sealed(path, sealed)) => continue,
-                    Ok(stamp) => Some(hash(disk, &file, stamp.bytes)?),
-                    Err(_) => None,
-                };
-                if Some(&sealed.sha256) != now.as_ref() && is_intact(disk, &at, sealed).unwrap_or(false) {
-                    different.insert(path.to_owned(), (at, sealed.clone()));
-                }
-            }
-            let lacks_some = groups.has_parts(group) && only_sealed && !is_whole;
-            if !different.is_empty() && !lacks_some {
-                return Ok(Some(different));
+        let Some(version) = kept_version(disk, (&self.record, &self.own), groups, group) else { return Ok(None) };
+        let is_whole = version.values().all(|(_, sealed)| !sealed.doubtful);
+        let mut different = BTreeMap::new();
+        for (path, (at, sealed)) in version {
+            let file = self.checkpoints.join(path);
+            let now = match disk.stamp(&file) {
+                _ if is_database(disk, &file) || (only_sealed && sealed.doubtful) => continue,
+                Ok(stamp) => Some(hash(disk, &file, stamp.bytes)?),
+                Err(_) => None,
+            };
+            if Some(&sealed.sha256) != now.as_ref() && is_intact(disk, &at, sealed).unwrap_or(false) {
+                different.insert(path.to_owned(), (at, sealed.clone()));
             }
         }
-        Ok(None)
+        let lacks_some = groups.has_parts(group) && only_sealed && !is_whole;
+        Ok(Some(different).filter(|different| !different.is_empty() && !lacks_some))
     }
 }

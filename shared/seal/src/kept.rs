@@ -9,24 +9,17 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::aside::put_aside;
-use crate::content::{hash, read_pair};
+use crate::content::{hash, is_whole};
 use crate::database::beside;
 use crate::disk::{Disk, is_full};
 use crate::files::{has_all, kinds, walk};
 use crate::groups::{Group, Groups, are_of_one_save};
 use crate::logs::{Change, may_be_log};
-use crate::record::{Part, Record, Sealed};
+use crate::names::checkpoint;
+use crate::record::{Record, Sealed};
 
 /// The folder of kept copies.
 const KEPT: &str = "kept";
-/// The folder of versions that an attempt began with, though they were not sealed. It has only formats that do not show
-/// whether a file mixes two versions.
-const BEGUN: &str = "begun";
-/// The smallest part of a file that a device writes completely or not at all.
-const SECTOR: usize = 512;
-/// The most parts of a file that are noted as constant.
-const MOST_PARTS: usize = 32;
-
 /// Files that are kept, by path below `checkpoints/`.
 pub(crate) type Kept = BTreeMap<String, Sealed>;
 
@@ -85,7 +78,7 @@ pub(crate) fn restore_removed(
 /// The kept files of checkpoints that are incomplete, or of several saves.
 fn unusable<'a>(disk: &dyn Disk, own: &Path, kept: &'a Kept, groups: &'a Groups) -> BTreeSet<&'a str> {
     let kept_groups = groups.newest_first(kept.iter().map(|(path, file)| (path.as_str(), file.stamp)));
-    let is_usable = |group| is_one_version(disk, groups, group, &version(kept, group, |path| kept_path(own, path)));
+    let is_usable = |group| is_one_version(disk, groups, group, &version(kept, group, own));
     kept_groups.into_iter().filter(|(group, _)| !is_usable(group)).flat_map(|(_, members)| members).collect()
 }
 
@@ -126,31 +119,22 @@ pub(crate) fn is_intact(disk: &dyn Disk, file: &Path, sealed: &Sealed) -> io::Re
     Ok(disk.stamp(file).is_ok() && hash(disk, file, sealed.stamp.bytes)? == sealed.sha256)
 }
 
-/// The versions of the file at `path` that the runner has, newest first.
-fn versions<'a>(record: &'a Record, own: &Path, path: &str) -> Vec<(PathBuf, &'a Sealed)> {
-    let begun = record.begun.get(path).map(|sealed| (begun_path(own, path), sealed));
-    let kept = record.kept.get(path).map(|sealed| (kept_path(own, path), sealed));
-    begun.into_iter().chain(kept).collect()
-}
-
 /// The files of one version of a checkpoint, by path.
 type Version<'a> = BTreeMap<&'a str, (PathBuf, &'a Sealed)>;
 
-/// The versions of a checkpoint that the runner has, newest first.
-pub(crate) fn group_versions<'a>(
+/// The kept version of a checkpoint; `None` if its files do not belong together.
+pub(crate) fn kept_version<'a>(
     disk: &dyn Disk,
     (record, own): (&'a Record, &Path),
     groups: &Groups,
     group: &'a Group,
-) -> Vec<Version<'a>> {
-    let begun = version(&record.begun, group, |path| begun_path(own, path));
-    let kept = version(&record.kept, group, |path| kept_path(own, path));
-    [begun, kept].into_iter().filter(|version| is_one_version(disk, groups, group, version)).collect()
+) -> Option<Version<'a>> {
+    Some(version(&record.kept, group, own)).filter(|version| is_one_version(disk, groups, group, version))
 }
 
-fn version<'a>(versions: &'a Kept, group: &'a Group, at: impl Fn(&str) -> PathBuf) -> Version<'a> {
-    let members = group.members.iter().filter_map(|path| Some((path, versions.get(path)?)));
-    members.map(|(path, sealed)| (path.as_str(), (at(path), sealed))).collect()
+fn version<'a>(kept: &'a Kept, group: &'a Group, own: &Path) -> Version<'a> {
+    let members = group.members.iter().filter_map(|path| Some((path, kept.get(path)?)));
+    members.map(|(path, sealed)| (path.as_str(), (kept_path(own, path), sealed))).collect()
 }
 
 /// Whether the files of a version belong together. Parts of two versions are no checkpoint. So where each save rewrites
@@ -162,106 +146,26 @@ fn is_one_version(disk: &dyn Disk, groups: &Groups, group: &Group, version: &Ver
     !groups.has_parts(group) || (is_whole() && version.values().all(is_intact))
 }
 
-/// Whether the file at `path` has parts of an earlier version in it, or is only the beginning of one. A lost instance
-/// may not have written out some sectors or the end. False for a file that has only grown, a log that was begun again,
-/// and a file that the training replaces by another file. Sectors that were the same in two complete versions, such as
-/// a header or padding, do not count.
-pub(crate) fn is_mixed(
+/// Whether the file at `path` may have parts of two versions, and nothing shows that: its format is one of those that
+/// programs overwrite without truncating the file first. False for a log, and for a file that the training replaces by
+/// another file. Of numbered files, only those count that an earlier look has found, such as `part-0.bin`: other saves
+/// write new ones. A file in a folder that is named like a checkpoint is written again only where a save is repeated. A
+/// file of a known format is trusted if nothing is kept that could replace it.
+pub(crate) fn may_be_mixed(
     disk: &dyn Disk,
     checkpoints: &Path,
-    own: &Path,
     path: &str,
-    record: Option<&Record>,
+    (record, is_numbered): (&Record, bool),
 ) -> io::Result<bool> {
+    let change = record.change(path);
+    let is_rewritten = !is_numbered || (record.version(path).is_some() && checkpoint(path) == path);
+    let may_share_blocks = change != Some(Change::Replaced) && !may_be_log(path, change);
     let file = checkpoints.join(path);
-    let change = record.and_then(|record| record.change(path));
-    let versions = record.map(|record| versions(record, own, path)).unwrap_or_default();
-    let constant = record.and_then(|record| record.files.get(path)).map_or(&[][..], |sealed| &sealed.constant);
-    if versions.is_empty() || change == Some(Change::Replaced) || may_be_log(path, change) || !disk.may_mix(&file)? {
-        return Ok(false);
-    }
-    for (version, sealed) in versions {
-        // A version that was itself overwritten proves nothing.
-        if shares_sectors(disk, &file, &version, constant)? && is_intact(disk, &version, sealed)? {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
-/// The parts that a complete version of the file at `path` shares with its kept version, which is complete, too. Both
-/// are as sealed. `None` if there is nothing to compare.
-pub(crate) fn constant_parts(
-    disk: &dyn Disk,
-    checkpoints: &Path,
-    own: &Path,
-    path: &str,
-    (sealed, kept): (&Sealed, Option<&Sealed>),
-) -> io::Result<Option<Vec<Part>>> {
-    let file = checkpoints.join(path);
-    let differs = kept.is_some_and(|kept| !kept.doubtful && kept.sha256 != sealed.sha256);
-    if !differs || !disk.may_mix(&file)? {
-        return Ok(None);
-    }
-    let mut parts = Vec::<Part>::new();
-    compare(disk, &file, &kept_path(own, path), |part, is_same| {
-        match parts.last_mut().filter(|last| last.1 == part.0) {
-            _ if !is_same => {}
-            Some(last) => last.1 = part.1,
-            None => parts.push(part),
-        }
-    })?;
-    Ok(Some(joined(parts)))
-}
-
-/// At most [`MOST_PARTS`]: the parts with the smallest gaps between them become one. A mix that lies only in such a gap
-/// is not noticed then. A file with constant parts all over would need a bitmap, for which the manifest has no room.
-fn joined(parts: Vec<Part>) -> Vec<Part> {
-    let mut between: Vec<u64> = parts.windows(2).map(|pair| pair[1].0 - pair[0].1).collect();
-    between.sort_unstable_by(|one, other| other.cmp(one));
-    let Some(least) = between.get(MOST_PARTS - 1) else { return parts };
-    let mut joined = Vec::<Part>::new();
-    for part in parts {
-        match joined.last_mut().filter(|last| part.0 - last.1 <= *least) {
-            Some(last) => last.1 = part.1,
-            None => joined.push(part),
-        }
-    }
-    joined
-}
-
-/// Whether some parts of a file are those of `version`, and others are not. The `constant` parts do not count.
-fn shares_sectors(disk: &dyn Disk, file: &Path, version: &Path, constant: &[Part]) -> io::Result<bool> {
-    let Ok(before) = disk.stamp(version) else { return Ok(false) };
-    let (mut has_same, mut has_other) = (false, disk.stamp(file)?.bytes < before.bytes);
-    let mut constant = constant.iter().peekable();
-    compare(disk, file, version, |part, is_same| {
-        while constant.next_if(|constant| constant.1 <= part.0).is_some() {}
-        let is_constant = constant.peek().is_some_and(|constant| constant.0 <= part.0);
-        has_same |= is_same && !is_constant;
-        has_other |= !is_same;
-    })?;
-    Ok(has_same && has_other)
-}
-
-/// Compares two files sector by sector: calls `look` with the place of each, and whether it is the same in both.
-fn compare(disk: &dyn Disk, file: &Path, version: &Path, mut look: impl FnMut(Part, bool)) -> io::Result<()> {
-    let mut at = 0;
-    read_pair(disk, file, version, |now, before| {
-        for (now, before) in now.chunks(SECTOR).zip(before.chunks(SECTOR)) {
-            let end = at + now.len() as u64;
-            look((at, end), now == before);
-            at = end;
-        }
-    })
+    let is_replaceable = || Ok::<_, io::Error>(record.kept.contains_key(path) || !is_whole(disk, &file)?);
+    Ok(is_rewritten && may_share_blocks && disk.may_mix(&file)? && is_replaceable()?)
 }
 
 /// The path of the kept version of a file.
 pub(crate) fn kept_path(own: &Path, path: &str) -> PathBuf {
     own.join(KEPT).join(path)
-}
-
-/// The path of the version of a file that an attempt began with.
-pub(crate) fn begun_path(own: &Path, path: &str) -> PathBuf {
-    own.join(BEGUN).join(path)
 }

@@ -28,6 +28,9 @@ pub(crate) struct Record {
     /// Nothing was written after it: sealed at release, when the command had stopped.
     #[serde(rename = "final")]
     pub(crate) last: bool,
+    /// Whether everything was written out after the end of the command, also what the last seal had no time for.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) written_out: bool,
     /// Whether a command has been started on this workspace.
     #[serde(default)]
     pub(crate) trained: bool,
@@ -46,9 +49,6 @@ pub(crate) struct Record {
     /// When the kept versions of files that are rewritten in place lay there, by the same paths.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) in_place: BTreeMap<String, InPlace>,
-    /// Versions in `.spotsweep/begun/`, in the same form as `kept`.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub(crate) begun: BTreeMap<String, Sealed>,
     /// The checkpoints on which the training failed since its last progress. An older runner wrote `failed`, in another
     /// form.
     #[serde(default, deserialize_with = "known_ones", skip_serializing_if = "Vec::is_empty")]
@@ -76,16 +76,10 @@ pub(crate) struct Sealed {
     /// How the file has changed between two seals, as far as that matters.
     #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
     pub(crate) change: Option<Change>,
-    /// The parts that were the same in two complete versions, in order.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) constant: Vec<Part>,
     /// Whether saves rewrite it together with others whose names differ in a number only.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_part: bool,
 }
-
-/// Start and end of a part of a file, in bytes.
-pub(crate) type Part = (u64, u64);
 
 /// The value if this version knows it. Another version may write more values, which must not make the whole seal
 /// unreadable.
@@ -146,7 +140,7 @@ impl Record {
         for (path, before) in self.files.into_iter().filter(|(path, _)| found.contains_key(path)) {
             sealed.entry(path).or_insert(before);
         }
-        Self { attempt, last: false, files: sealed, first, cut: BTreeMap::new(), ..self }
+        Self { attempt, last: false, written_out: false, files: sealed, first, cut: BTreeMap::new(), ..self }
     }
 
     /// The seal in `folder`. One that cannot be parsed seals nothing: every file is then judged by itself.

@@ -13,7 +13,7 @@ use crate::files::walk;
 use crate::groups::Groups;
 use crate::kept::Kept;
 use crate::logs::{Change, may_be_log};
-use crate::names::{is_log_name, is_numbered};
+use crate::names::{is_library_log, is_log_name, is_numbered};
 use crate::record::{Record, Sealed};
 use crate::saves::{Round, Saves};
 use crate::sealer::Sealer;
@@ -76,6 +76,15 @@ impl Sealer {
         }
         self.record = record;
         Ok(true)
+    }
+
+    /// Whether the last look has found a file that differs from its sealed version, so that the next look should follow
+    /// soon. Logs always do.
+    pub fn has_unsealed(&self) -> bool {
+        let is_sealed =
+            |path: &str, stamp: &Stamp| self.record.files.get(path).is_some_and(|sealed| sealed.stamp == *stamp);
+        let mut states = self.seen.iter().filter(|(path, _)| !may_be_log(path, self.record.change(path)));
+        states.any(|(path, stamp)| !is_library_log(path) && !is_sealed(path, stamp))
     }
 
     /// The doubtful files that are as sealed: the command has gone on from them. If there are several with numbers, it

@@ -13,7 +13,7 @@ use crate::disk::{Disk, Stamp};
 use crate::files::{expected, unfinished, walk, walk_all};
 use crate::groups::Groups;
 use crate::judge::{Judge, Judgement};
-use crate::kept::{Kept, group_versions, kept_path, put_in_place, restore, restore_removed};
+use crate::kept::{Kept, kept_path, kept_version, put_in_place, restore, restore_removed};
 use crate::names::{has_unfinished_part, is_numbered};
 use crate::pointers::Pointers;
 use crate::record::Record;
@@ -50,8 +50,7 @@ impl Sealer {
         let groups = Groups::with_parts(expected(&files).chain(kept), parts);
         let unfinished = unfinished(&files, &groups);
         files.retain(|path, _| !has_unfinished_part(path));
-        let judge =
-            Judge { disk, folder: &checkpoints, own: &own, seal: seal.as_ref(), groups: &groups, same_inodes: is_disk };
+        let judge = Judge { disk, folder: &checkpoints, seal: seal.as_ref(), groups: &groups, same_inodes: is_disk };
         let judged = judge.judge(&files, &unfinished)?;
         remove_empty(disk, &checkpoints, &files)?;
         let is_sealed = seal.is_some();
@@ -93,7 +92,7 @@ impl Sealer {
             took_back: false,
             seen: BTreeMap::new(),
         };
-        if is_sealed {
+        if is_sealed || !sealer.first.is_empty() {
             sealer.keep_found(disk, &groups, found.newest.as_deref())?;
             sealer.write_record(disk)?;
         }
@@ -160,15 +159,12 @@ impl Workspace<'_> {
             lost.extend(group.members.iter().filter(is_state).cloned());
             put_group_aside(self.disk, self.checkpoints, &self.aside, group, self.seal)?;
             let mut back = Vec::new();
-            let versions = group_versions(self.disk, (self.seal, self.own), self.groups, group);
-            for path in &group.members {
+            let version = kept_version(self.disk, (self.seal, self.own), self.groups, group).unwrap_or_default();
+            for (path, (kept, sealed)) in version {
                 let file = self.checkpoints.join(path);
-                for (version, sealed) in versions.iter().filter_map(|version| version.get(path.as_str())) {
-                    if restore(self.disk, version, &file, sealed)? {
-                        all_back.insert(path.clone(), (*sealed).clone());
-                        back.push((sealed.stamp, has_content(self.disk, &file, path, sealed.stamp.bytes)));
-                        break;
-                    }
+                if restore(self.disk, &kept, &file, sealed)? {
+                    all_back.insert(path.to_owned(), sealed.clone());
+                    back.push((sealed.stamp, has_content(self.disk, &file, path, sealed.stamp.bytes)));
                 }
             }
             if let Some(modified) = back.iter().map(|(stamp, _)| stamp.modified_ns).max() {

@@ -6,20 +6,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use spotsweep_protocol::claim::Seal;
 
 use crate::Say;
 use crate::at_end::AtEnd;
-use crate::content::{hash, is_small_text, is_whole, looks_torn};
+use crate::content::{has_content, hash, is_whole, looks_torn};
 use crate::disk::{Disk, Stamp, is_about_all, is_full};
 use crate::files::walk;
-use crate::kept::{constant_parts, is_mixed};
+use crate::kept::may_be_mixed;
 use crate::logs::{Change, is_log};
 use crate::names::{has_lost_all, is_log_name, is_numbered, is_pointer_name};
-use crate::record::{Part, Record, Sealed};
+use crate::record::{Record, Sealed};
 
 /// While the command runs, a file that is unchanged for this time counts as complete.
 pub const QUIET: Duration = Duration::from_secs(5);
@@ -97,16 +97,7 @@ impl Sealer {
             return Ok(None);
         }
         let doubtful = self.is_left_over(disk, path, stamp)?;
-        let Some(sealed) = self.seal_one(disk, path, stamp)? else { return Ok(None) };
-        let kept = self.record.kept.get(path);
-        // Only once, because it reads both versions.
-        let is_unknown = sealed.change.is_none() && !is_log_name(path);
-        if is_unknown && !is_small_text(disk, &self.checkpoints.join(path), stamp.bytes) {
-            let constant = constant_parts(disk, &self.checkpoints, &self.own, path, (&sealed, kept)).unwrap_or(None);
-            let change = constant.is_some().then_some(Change::Rewritten);
-            return Ok(Some(Sealed { doubtful, change, constant: constant.unwrap_or_default(), ..sealed }));
-        }
-        Ok(Some(Sealed { doubtful, ..sealed }))
+        Ok(self.seal_one(disk, path, stamp)?.map(|sealed| Sealed { doubtful, ..sealed }))
     }
 
     /// Leaves out a file that cannot be read now, but not all others: a training can make any of its files unreadable.
@@ -136,9 +127,8 @@ impl Sealer {
             }
             let sha256 = hash(disk, &file, stamp.bytes)?;
             let change = if is_log_name(path) { self.change(disk, path, stamp)? } else { self.mixing(path, stamp) };
-            let constant = if change == Some(Change::Rewritten) { self.constant(path) } else { Vec::new() };
             let is_part = self.record.is_part(path);
-            let sealed = Sealed { stamp, sha256, doubtful: false, change, constant, is_part };
+            let sealed = Sealed { stamp, sha256, doubtful: false, change, is_part };
             Ok((disk.stamp(&file)? == stamp).then_some(sealed))
         };
         read().or_else(|error: io::Error| match error.kind() {
@@ -152,11 +142,6 @@ impl Sealer {
     fn mixing(&self, path: &str, stamp: Stamp) -> Option<Change> {
         let before = self.record.files.get(path)?;
         before.change.filter(|change| *change != Change::Replaced || before.stamp.inode != stamp.inode)
-    }
-
-    /// The parts of a file that were found to be the same in two versions.
-    fn constant(&self, path: &str) -> Vec<Part> {
-        self.record.files.get(path).map(|before| before.constant.clone()).unwrap_or_default()
     }
 
     /// How a file has changed since its last seal. Each attempt may begin a log again, and that does not make it a
@@ -221,22 +206,19 @@ impl Sealer {
         if !last {
             (self.say)("some checkpoints could not be sealed in time: the next attempt judges them by themselves");
         }
-        self.record = Record { last, files, cut, ..self.record.clone() };
+        self.record = Record { last, written_out: true, files, cut, ..self.record.clone() };
         self.record.write(disk, &self.own)
     }
 
     /// The state in which the end of the command has left a file.
     fn at_end(&self, disk: &dyn Disk, path: &str, stamp: Stamp, at_end: &AtEnd) -> io::Result<AtItsEnd> {
         let file = self.checkpoints.join(path);
-        let doubtful = at_end.was_writing(disk, &file, stamp) && !is_whole(disk, &file)?;
+        let was_writing = at_end.was_writing(disk, &file, stamp);
+        let doubtful = was_writing && !is_whole(disk, &file)?;
         let is_cut_off = || -> io::Result<bool> {
-            if !doubtful {
-                return Ok(self.is_emptied(path, stamp.bytes));
-            }
-            // A handler that abandons a save begins another one in the same file. Not every format shows such a mix.
-            let is_rewritten = !is_numbered(path) || self.record.is_part(path);
-            let may_be_two = is_rewritten && at_end.was_killed_writing(disk, &file, stamp) && disk.may_mix(&file)?;
-            Ok(may_be_two || self.is_emptied(path, stamp.bytes) || self.is_cut_off(disk, path, stamp)?)
+            Ok(self.is_emptied(path, stamp.bytes)
+                || (was_writing && self.may_be_mixed(disk, path, stamp)?)
+                || (doubtful && is_cut_off(disk, &file, path, stamp)?))
         };
         if !is_log(path, self.record.change(path)) && is_cut_off()? {
             return Ok(AtItsEnd::CutOff);
@@ -259,12 +241,21 @@ impl Sealer {
         Ok(is_old && (!self.record.failures.is_empty() || !is_whole(disk, &self.checkpoints.join(path))?))
     }
 
-    fn is_cut_off(&self, disk: &dyn Disk, path: &str, stamp: Stamp) -> io::Result<bool> {
-        // A pointer's text does not show its end.
-        let is_torn = is_pointer_name(path)
-            || has_lost_all(path, stamp.bytes)
-            || looks_torn(disk, &self.checkpoints.join(path), stamp.bytes)?;
-        Ok(is_torn || is_mixed(disk, &self.checkpoints, &self.own, path, Some(&self.record))?)
+    /// Whether a save may have written over an earlier version of a file. If the save was cut off, parts of both may be
+    /// there.
+    fn may_be_mixed(&self, disk: &dyn Disk, path: &str, stamp: Stamp) -> io::Result<bool> {
+        let has_content = has_content(disk, &self.checkpoints.join(path), path, stamp.bytes);
+        Ok(has_content && may_be_mixed(disk, &self.checkpoints, path, (&self.record, is_numbered(path)))?)
+    }
+
+    /// Notes that everything is written out after the end of the command, although not all of it is sealed. Notes nothing
+    /// if the command may have been cut off in the middle of a write `at_end`.
+    ///
+    /// # Errors
+    /// If the workspace cannot be written.
+    pub fn close(&mut self, disk: &dyn Disk, at_end: &AtEnd) -> io::Result<()> {
+        self.record.written_out = !at_end.is_cut_off;
+        self.record.write(disk, &self.own)
     }
 
     /// Makes a last seal an ordinary one, because a process may still write.
@@ -272,7 +263,12 @@ impl Sealer {
     /// # Errors
     /// If the workspace cannot be written.
     pub fn reopen(&mut self, disk: &dyn Disk) -> io::Result<()> {
-        self.record.last = false;
+        (self.record.last, self.record.written_out) = (false, false);
         self.record.write(disk, &self.own)
     }
+}
+
+/// Whether a file that was being written does not have its end. A pointer's text does not show its end.
+fn is_cut_off(disk: &dyn Disk, file: &Path, path: &str, stamp: Stamp) -> io::Result<bool> {
+    Ok(is_pointer_name(path) || has_lost_all(path, stamp.bytes) || looks_torn(disk, file, stamp.bytes)?)
 }

@@ -87,6 +87,7 @@ impl Bench {
     /// Seals what is there now, as while the command runs or as at its end.
     fn seal(&mut self, last: bool) {
         let (mut sealer, _) = self.resume();
+        sealer.begin(&self.disk()).unwrap();
         if last {
             sealer.finish(&self.disk(), &at_rest(), &IN_TIME).unwrap();
         } else {
@@ -163,7 +164,10 @@ fn zip_of(content: &[u8]) -> Vec<u8> {
     writer.finish().unwrap().into_inner()
 }
 
-/// What happens to `new`, sealed as `sealed content` after `old`.
+/// The sealed content of `new`. No format shows whether it is complete.
+const SEALED: [u8; 2000] = [0xfe; 2000];
+
+/// What happens to `new`, which is sealed after `old`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Event {
     Nothing,
@@ -186,15 +190,15 @@ impl Event {
         let zip = zip_of(b"weights");
         match self {
             Self::Nothing => {}
-            Self::Truncated => bench.write("new", b"sealed conten"),
+            Self::Truncated => bench.write("new", &SEALED[..1000]),
             Self::Emptied => bench.write("new", b""),
-            Self::SameSizeOverwritten => bench.write("new", b"sealed CONTENT"),
-            Self::Grown => bench.write("new", b"sealed content and more"),
-            Self::LongerOverwritten => bench.write("new", b"something else, and longer"),
+            Self::SameSizeOverwritten => bench.write("new", &[[0xfe; 1000], [0xfd; 1000]].concat()),
+            Self::Grown => bench.write("new", &[0xfe; 2100]),
+            Self::LongerOverwritten => bench.write("new", &[0xfd; 2100]),
             Self::OverwrittenByZip => bench.write("new", &zip),
             Self::OverwrittenByTornZip => bench.write("new", &zip[..zip.len() - 23]),
-            Self::Replaced => bench.replace("new", b"another content"),
-            Self::ReplacedByShorter => bench.replace("new", b"short"),
+            Self::Replaced => bench.replace("new", &[0xfd; 2100]),
+            Self::ReplacedByShorter => bench.replace("new", &[0xfd; 100]),
             Self::ReplacedByEmpty => bench.replace("new", b""),
             Self::Touched => bench.touch("new"),
             Self::Removed => fs::remove_file(bench.at("new")).unwrap(),
@@ -203,19 +207,19 @@ impl Event {
 }
 
 #[test]
-fn what_differs_from_a_running_seal_is_judged_like_any_newer_file() {
+fn what_differs_from_a_running_seal_is_judged_by_its_format() {
     // The event; whether `new` is torn after the last seal, and after a running one.
     let cases = [
         (Event::Nothing, false, false),
         (Event::Truncated, true, true),
         (Event::Emptied, true, true),
-        (Event::SameSizeOverwritten, true, false),
-        (Event::Grown, true, false),
-        (Event::LongerOverwritten, true, false),
+        (Event::SameSizeOverwritten, true, true),
+        (Event::Grown, true, true),
+        (Event::LongerOverwritten, true, true),
         (Event::OverwrittenByZip, true, false),
         (Event::OverwrittenByTornZip, true, true),
-        (Event::Replaced, true, false),
-        (Event::ReplacedByShorter, true, false),
+        (Event::Replaced, true, true),
+        (Event::ReplacedByShorter, true, true),
         (Event::ReplacedByEmpty, true, true),
         (Event::Touched, false, false),
     ];
@@ -229,24 +233,19 @@ fn what_differs_from_a_running_seal_is_judged_like_any_newer_file() {
             let what = format!("{event:?}, last {last}, disk {is_disk}");
             let mut bench = Bench::new(is_disk);
             bench.write("old", b"older content");
-            bench.write("new", b"sealed content");
+            bench.write("new", &SEALED);
             bench.seal(last);
             event.happen(&mut bench);
             let content = fs::read(bench.at("new")).unwrap();
             let (_, found) = bench.resume();
-            if torn && !last {
-                let expected = Found { newest: Some("new".into()), torn: vec!["new".into()], ..Found::default() };
-                assert_eq!(found, expected, "{what}");
-                assert_eq!(fs::read(bench.at("new")).unwrap(), b"sealed content", "{what}: its sealed version is back");
-            } else if torn {
-                assert_eq!(found.torn, ["new"], "{what}");
-                assert_eq!(found.newest.as_deref(), Some("old"), "{what}");
+            let torn = torn.then(|| "new".to_owned());
+            let expected =
+                Found { newest: Some("new".into()), torn: torn.clone().into_iter().collect(), ..Found::default() };
+            assert_eq!(found, expected, "{what}");
+            if torn.is_some() {
+                assert_eq!(fs::read(bench.at("new")).unwrap(), SEALED, "{what}: its sealed version is back");
                 let aside = bench.folder.path().join(OWN).join(TORN).join("2/new");
                 assert_eq!(fs::read(aside).unwrap(), content, "{what}: kept");
-                assert!(!bench.at("new").exists(), "{what}: training must not find it");
-            } else {
-                let expected = Found { newest: Some("new".into()), ..Found::default() };
-                assert_eq!(found, expected, "{what}");
             }
             assert_eq!(bench.resume().1.torn, [""; 0], "{what}: once is enough");
         }
@@ -299,18 +298,19 @@ fn a_torn_file_takes_its_checkpoint_folder_along() {
     for name in
         ["checkpoint-500/model", "checkpoint-500/optimizer", "checkpoint-1000/model", "checkpoint-1000/optimizer"]
     {
-        bench.write(name, name.as_bytes());
+        bench.write(name, &[&[0xff], name.as_bytes()].concat());
     }
     bench.seal(true);
-    bench.write("checkpoint-1000/model", b"half");
+    bench.write("checkpoint-1000/model", &[0xff]);
     bench.touch("checkpoint-500/model");
-    let (sealer, found) = bench.resume();
-    let expected =
-        Found { newest: Some("checkpoint-500".into()), torn: vec!["checkpoint-1000".into()], ..Found::default() };
-    assert_eq!(found, expected);
-    assert!(!bench.at("checkpoint-1000").exists());
-    let seal = sealer.summary().unwrap();
-    assert_eq!((seal.files, seal.newest.as_deref()), (2, Some("checkpoint-500")));
+    let (_, found) = bench.resume();
+    assert_eq!(found.torn, ["checkpoint-1000"]);
+    let names = ["model", "optimizer"].map(|name| format!("checkpoint-1000/{name}"));
+    for name in names {
+        let aside = bench.folder.path().join(OWN).join(TORN).join("2").join(&name);
+        assert!(aside.exists(), "{name} is quarantined");
+        assert_eq!(fs::read(bench.at(&name)).unwrap(), [&[0xff], name.as_bytes()].concat(), "its kept version is back");
+    }
 }
 
 #[test]

@@ -147,7 +147,7 @@ pub struct Watch {
     unfit: BTreeMap<String, usize>,
     /// Instances on which a trial has trained, with its sweep.
     trained_on: BTreeSet<(SweepId, String)>,
-    /// Trials whose newest checkpoint may be cut.
+    /// Trials whose newest checkpoint may be cut or mixed.
     in_doubt: BTreeSet<TrialRef>,
     /// Whether that is so of the trial from whose kept workspace a later sweep goes on.
     is_start_in_doubt: bool,

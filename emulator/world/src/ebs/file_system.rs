@@ -9,6 +9,10 @@ mod loss;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// Linux writes out what has been in memory for this time (`vm.dirty_expire_centisecs`,
+/// <https://docs.kernel.org/admin-guide/sysctl/vm.html>).
+const WRITTEN_OUT_AFTER_NS: i64 = 30_000_000_000;
+
 /// One file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
@@ -47,6 +51,8 @@ pub enum Opened {
 pub struct FileSystem {
     seen: View,
     written: View,
+    /// The contents before a later write in place, by inode. They may be on the volume, although nothing demanded it.
+    passed: BTreeMap<u64, File>,
     /// The last number that was given to an inode or to blocks.
     numbers: u64,
 }
@@ -98,6 +104,10 @@ impl FileSystem {
     pub fn write(&mut self, path: &str, offset: usize, bytes: &[u8], now_ns: i64) {
         self.open(path, Opened::Kept, now_ns);
         let Some(mut file) = self.seen.files.get(path).cloned() else { return };
+        let is_old = now_ns.saturating_sub(file.modified_ns) >= WRITTEN_OUT_AFTER_NS;
+        if is_old && offset + bytes.len() <= file.bytes.len() {
+            self.passed.insert(file.inode, file.clone());
+        }
         let content = Arc::make_mut(&mut file.bytes);
         content.resize(content.len().max(offset + bytes.len()), 0);
         content[offset..offset + bytes.len()].copy_from_slice(bytes);
@@ -162,6 +172,7 @@ impl FileSystem {
         for file in self.written.files.values_mut().filter(|file| file.inode == synced.inode) {
             *file = synced.clone();
         }
+        self.passed.remove(&synced.inode);
         let folder = folder(path).to_owned();
         self.written.files.retain(|path, _| self::folder(path) != folder || self.seen.files.contains_key(path));
         self.written.links.retain(|path, _| self::folder(path) != folder);
@@ -181,6 +192,7 @@ impl FileSystem {
     /// Writes out everything, as syncfs(2) and umount(2) do.
     pub fn sync_all(&mut self) {
         self.written = self.seen.clone();
+        self.passed.clear();
     }
 
     fn next_number(&mut self) -> u64 {

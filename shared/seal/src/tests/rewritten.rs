@@ -284,14 +284,12 @@ fn a_shorter_part_is_kept_with_all_parts_or_not_at_all() {
                 bench.write(&LAYOUTS[layout](part), &content(save)[..bytes]);
             }
         }
-        let (mut sealer, _) = bench.resume();
-        sealer.begin(&bench.disk()).unwrap();
-        sealer.roll_back(&bench.disk(), &failure("it cannot be decoded")).unwrap().unwrap();
-        sealer.finish(&bench.disk(), &at_rest(), &IN_TIME).unwrap();
         bench.resume();
         let found: Vec<_> = (0..PARTS[layout]).map(|part| fs::read(bench.at(&LAYOUTS[layout](part))).ok()).collect();
         let found: Vec<_> = found.into_iter().map(|found| found.map(|found| (found.len(), found[1]))).collect();
-        assert!(found.iter().all(|found| *found == Some((1501, 1))), "{}: {found:?}", LAYOUTS[layout](cut));
+        // Without a number, the first version counts only once it is sealed.
+        let expected = (layout == 0).then_some((1501, 1));
+        assert!(found.iter().all(|found| *found == expected), "{}: {found:?}", LAYOUTS[layout](cut));
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a runner does when its command has ended, or is not to start. The machine decides one action at a time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,17 +12,17 @@ use spotsweep_records::trial::Trial;
 use spotsweep_seal::{AtEnd, BadEnd, Sealer};
 use spotsweep_world::ebs::View;
 
-use super::command::KILLED;
 use super::workspace::POINT;
 use super::{Agent, Doing, Next, STEPS, metrics};
 use crate::injected_bug::InjectedBug;
 use crate::run::Simulation;
-use crate::run::training::habits::Format;
 use crate::run::training::nanoseconds;
 use crate::run::watch::Seen;
 
 /// How long each action takes, and how long a slow upload takes.
 const TAKES: Duration = Duration::from_secs(1);
+/// How long before the end a file may have been written that the seal takes for open then.
+const LATELY_NS: i64 = 3_000_000_000;
 const SLOW_UPLOAD: Duration = Duration::from_secs(240);
 
 /// What an attempt has to seal, unmount and report at its end.
@@ -34,8 +34,6 @@ pub(super) struct Left {
     pub(super) sealer: Option<Sealer>,
     pub(super) open: Vec<PathBuf>,
     pub(super) is_cut_off: bool,
-    /// When the command was asked to save and stop. `None` if it does not handle the signal.
-    pub(super) asked: Option<Timestamp>,
     pub(super) step: u32,
     pub(super) code: i32,
     pub(super) error: String,
@@ -153,9 +151,8 @@ impl Simulation {
         let (Some(volume), Some(mut sealer)) = (agent.left.volume.clone(), agent.left.sealer.take()) else {
             return Ok(Event::Sealed);
         };
-        let Left { open, is_cut_off, asked, code, .. } = agent.left.clone();
+        let Left { open, is_cut_off, .. } = agent.left.clone();
         let at_end = AtEnd::new(open.iter().cloned().collect(), nanoseconds(self.harness.now), is_cut_off);
-        let at_end = at_end.killed_after(asked.filter(|_| code == KILLED).map(nanoseconds));
         let has_time = !self.rng.occurs(self.chaos.slow_seals);
         let left = self.with_files(agent, &volume, |files| files.seen().clone())?;
         let sealed = self.with_disk(agent, &volume, |disk| {
@@ -164,10 +161,10 @@ impl Simulation {
         })?;
         sealed.map_err(|error: std::io::Error| format!("not sealed: {error}"))?;
         self.note(agent, |_| format!("ends, cut off {is_cut_off}, {open:?} open, and seals {:?}", sealer.summary()));
-        let was_killed_saving = asked.is_some() && code == KILLED && !open.is_empty();
-        let is_in_doubt = was_killed_saving && self.chaos.habits.format == Format::Raw;
-        if is_in_doubt {
-            self.watch.killed_writing(&agent.container.trial);
+        let lately = nanoseconds(self.harness.now) - LATELY_NS;
+        let is_young = left.files.values().any(|file| file.modified_ns >= lately);
+        if is_cut_off && (is_young || !open.is_empty()) && self.chaos.habits.may_mix() {
+            self.watch.cut_off(&agent.container.trial);
         } else if has_time && is_left {
             self.watch.sealed_at_end(&self.chaos.habits, &agent.container.trial, &left);
         }
@@ -188,7 +185,17 @@ impl Simulation {
                 let left = self.with_files(agent, &volume, |files| files.seen().clone())?;
                 self.watch.sealed_at_end(&self.chaos.habits, &agent.container.trial, &left);
             }
-            _in_order => {}
+            _in_order => {
+                if let Some(mut sealer) = agent.left.sealer.take() {
+                    let now_ns = nanoseconds(self.harness.now);
+                    let at_end = AtEnd::new(BTreeSet::new(), now_ns, agent.left.is_cut_off);
+                    let closed = self.with_disk(agent, &volume, |disk| {
+                        disk.sync_all(Path::new(POINT))?;
+                        sealer.close(disk, &at_end)
+                    })?;
+                    closed.map_err(|error| format!("not closed: {error}"))?;
+                }
+            }
         }
         agent.left.volume = None;
         self.harness.cloud.world().set_mounted(&volume, false);

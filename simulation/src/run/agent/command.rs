@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use rustix::process::Signal;
 use spotsweep_attempt::{Decision, Event, Id, Look, Process, Stop, Then};
 use spotsweep_protocol::claim::{Reply, Request, Seal};
-use spotsweep_seal::{CHECKPOINTS, CheckpointWatch};
+use spotsweep_seal::{CHECKPOINTS, CheckpointWatch, QUIET};
 use spotsweep_world::ebs::FileSystem;
 
 use super::workspace::{SEAL_EVERY, SEAL_FIRST};
@@ -150,8 +150,10 @@ impl Simulation {
         if run.seal_at > self.harness.now {
             return Ok(false);
         }
-        run.seal_at = self.harness.now + SEAL_EVERY;
-        self.seal(agent, run)
+        let is_new = self.seal(agent, run)?;
+        let is_late = !is_new && run.sealer.has_unsealed();
+        run.seal_at = self.harness.now + if is_late { QUIET } else { SEAL_EVERY };
+        Ok(is_new)
     }
 
     /// The runner begins to stop the command.
@@ -189,7 +191,6 @@ impl Simulation {
         let is_over = !matches!(then, Then::Wait | Then::KillAtCheckpoint);
         if is_over || is_complete {
             self.has_saved(agent, &run.training, &stopping);
-            agent.left.asked = stopping.decisions.has_signalled().then_some(stopping.since);
             let at_last_look = before.into_iter().filter(|_| then != Then::Ended);
             let open: Vec<PathBuf> = at_last_look.chain(run.training.open_files()).collect();
             let code = run.training.ended().unwrap_or(KILLED);

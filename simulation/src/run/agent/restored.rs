@@ -1,18 +1,16 @@
 //! The uploaded checkpoint of a successful trial, and the trial of a later sweep that starts from it.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use spotsweep_protocol::claim::{COLLECTED, Checkpoints, Collected, CollectedFile, Prefix};
 use spotsweep_seal::disk::Disk;
-use spotsweep_seal::{CHECKPOINTS, QUIET, Restoration, Sealer, collected, restoration, restored};
+use spotsweep_seal::{CHECKPOINTS, Restoration, collected, restoration, restored};
 
 use super::workspace::POINT;
 use super::{Agent, Doing, Next};
 use crate::run::Simulation;
 use crate::run::training::load::{self, Start};
-use crate::run::training::nanoseconds;
 
 /// How long half of a download takes.
 const HALF: Duration = Duration::from_secs(20);
@@ -94,16 +92,6 @@ impl Simulation {
             }
         }
         Ok(None)
-    }
-
-    /// Seals the downloaded checkpoint before the training can overwrite it.
-    pub(super) fn seal_restored(&self, agent: &Agent, volume: &str, sealer: &mut Sealer) -> Result<(), String> {
-        if sealer.summary().is_some() {
-            return Ok(());
-        }
-        let now = nanoseconds(self.harness.now);
-        let sealed = self.with_disk(agent, volume, |disk| sealer.seal_resting(disk, QUIET, now, &BTreeSet::new))?;
-        sealed.map(drop).map_err(|error| format!("not sealed: {error}"))
     }
 }
 

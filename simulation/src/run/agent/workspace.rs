@@ -89,10 +89,7 @@ impl Simulation {
             self.watch.is_wrong(Seen::Versioned, what);
             return self.fails(agent, (REFUSED, false));
         };
-        let (mut sealer, found) = resumed.map_err(|error| format!("the workspace cannot be judged: {error}"))?;
-        if restores.is_some() {
-            self.seal_restored(agent, &volume, &mut sealer)?;
-        }
+        let (sealer, found) = resumed.map_err(|error| format!("the workspace cannot be judged: {error}"))?;
         self.harness.cloud.world().set_mounted(&volume, true);
         agent.left.volume = Some(volume.clone());
         let after = self.with_files(agent, &volume, |files| files.seen().clone())?;
@@ -193,8 +190,11 @@ impl Simulation {
         Ok(is_new)
     }
 
-    /// Logs a killed attempt and the files that are certain to be on its volume.
+    /// Notes a killed attempt, and logs the files that are certain to be on its volume.
     pub(in crate::run) fn note_kill(&mut self, agent: &Agent) {
+        if self.chaos.habits.may_mix() {
+            self.watch.cut_off(&agent.container.trial);
+        }
         let files = match &agent.doing {
             Doing::Training(run) | Doing::Stopping(run, _) => self.harness.cloud.world().files_of_volume(&run.volume),
             _other => Default::default(),

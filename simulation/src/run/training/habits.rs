@@ -138,6 +138,11 @@ impl Habits {
         has_loaders: false,
     };
 
+    /// Whether saves write over files that do not show whether they mix two of them.
+    pub(in crate::run) fn may_mix(&self) -> bool {
+        self.format == Format::Raw && matches!(self.layout, Layout::Single | Layout::Ranks)
+    }
+
     /// Random habits. `choose` returns a number less than its argument.
     pub(in crate::run) fn mixed(mut choose: impl FnMut(usize) -> usize) -> Self {
         use Layout::{Folder, Link, Marked, Numbered, Pointer, Ranks, Shards, Single, TwoNumbers};

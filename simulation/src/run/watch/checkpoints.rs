@@ -46,9 +46,9 @@ impl Watch {
         *sealed = step.max(*sealed);
     }
 
-    /// The command was killed while it saved, with a file open that has no format. The file may be complete, but only
-    /// the simulation knows that.
-    pub(in crate::run) fn killed_writing(&mut self, trial: &TrialRef) {
+    /// The command was cut off while it may have written over a file that has no format. The file may be complete, but
+    /// only the simulation knows that.
+    pub(in crate::run) fn cut_off(&mut self, trial: &TrialRef) {
         self.in_doubt.insert(trial.clone());
     }
 

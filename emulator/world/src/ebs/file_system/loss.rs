@@ -23,7 +23,11 @@ impl FileSystem {
         let mut contents = BTreeMap::new();
         for file in self.seen.files.values() {
             let before = self.written.files.values().find(|before| before.inode == file.inode);
-            contents.entry(file.inode).or_insert_with(|| lost_content(file, before, rng));
+            let passed = self.passed.get(&file.inode).filter(|passed| passed.blocks == file.blocks);
+            contents.entry(file.inode).or_insert_with(|| {
+                let before = passed.filter(|_| rng.unit() < 0.5).or(before);
+                lost_content(file, before, rng)
+            });
         }
         let mut renames = BTreeMap::new();
         let mut left = View::default();
@@ -43,6 +47,7 @@ impl FileSystem {
             let target = view.links.get(path).filter(|_| !left.files.contains_key(path));
             left.links.extend(target.map(|target| (path.clone(), target.clone())));
         }
+        self.passed.clear();
         self.seen = left.clone();
         self.written = left;
     }
@@ -55,7 +60,8 @@ fn lost_content(file: &File, before: Option<&File>, rng: &mut Rng) -> File {
     }
     let shares_blocks = before.is_some_and(|before| before.blocks == file.blocks);
     let old = before.filter(|_| shares_blocks).map(|before| before.bytes.as_slice()).unwrap_or_default();
-    match (rng.next_u64() % 4, before) {
+    let drawn = rng.next_u64();
+    let left = match (drawn % 4, before) {
         (0, Some(before)) => before.clone(),
         (0, None) => File { bytes: Arc::default(), ..file.clone() },
         (1, _) => file.clone(),
@@ -66,7 +72,12 @@ fn lost_content(file: &File, before: Option<&File>, rng: &mut Rng) -> File {
             File { bytes: Arc::new(file.bytes[..length].to_vec()), ..file.clone() }
         }
         (_, _) => mixed(file, old, rng),
-    }
+    };
+    // A file of the same length and the same blocks may also have its old time, because the inode was not written out.
+    let keeps_time =
+        |before: &&File| shares_blocks && before.bytes.len() == left.bytes.len() && (drawn / 4).is_multiple_of(4);
+    let modified_ns = before.filter(keeps_time).map_or(left.modified_ns, |before| before.modified_ns);
+    File { modified_ns, ..left }
 }
 
 /// Returns the file with some sectors as they were before. Those beyond the old end were never written.
