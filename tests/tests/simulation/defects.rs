@@ -11,8 +11,8 @@ const SEEDS: u64 = 200;
 /// Bugs that few seeds show, with a seed from which they are looked for: two minutes of computing are saved. The table
 /// in docs/simulation.md counts from the first seed of all.
 const RARE: [(InjectedBug, u64); 4] = [
-    (InjectedBug::OverlookHoles, 1200),
-    (InjectedBug::SkipInstanceCheck, 600),
+    (InjectedBug::OverlookHoles, 600),
+    (InjectedBug::SkipInstanceCheck, 1000),
     (InjectedBug::TrustLink, 320),
     (InjectedBug::SkipSecondLook, 100),
 ];

@@ -140,7 +140,7 @@ impl Habits {
 
     /// Whether saves write over files that do not show whether they mix two of them.
     pub(in crate::run) fn may_mix(&self) -> bool {
-        self.format == Format::Raw && matches!(self.layout, Layout::Single | Layout::Ranks)
+        self.format == Format::Raw && !self.layout.has_folders()
     }
 
     /// Random habits. `choose` returns a number less than its argument.
