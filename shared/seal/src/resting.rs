@@ -79,7 +79,7 @@ impl Sealer {
     }
 
     /// Whether the last look has found a file that differs from its sealed version, so that the next look should follow
-    /// soon. Logs always do.
+    /// soon. Logs do not count, because they always differ.
     pub fn has_unsealed(&self) -> bool {
         let is_sealed =
             |path: &str, stamp: &Stamp| self.record.files.get(path).is_some_and(|sealed| sealed.stamp == *stamp);
